@@ -1,0 +1,59 @@
+"""Everything the generators read, read once: inventory, evidence, knowledge, records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gen.knowledge import Knowledge, load_knowledge
+from gen.records import Record, read_records
+from probes.errors import Problem
+from probes.evidence import LocalScope, Run, read_runs
+from probes.fleet import Fleet, load_fleet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """All inputs of a build. `problems` are damaged files: told by `check`, fatal to a build."""
+
+    fleet: Fleet
+    knowledge: Knowledge
+    runs: tuple[Run, ...]
+    local_runs: tuple[Run, ...]
+    records: tuple[Record, ...]
+    local_records: tuple[Record, ...]
+    problems: tuple[Problem, ...]
+
+    def scope_runs(self, fingerprint: str) -> tuple[Run, ...]:
+        """Give every run of one machine, promoted or not, oldest first."""
+        mine = [
+            r for r in self.runs + self.local_runs if isinstance(r.scope, LocalScope) and r.scope.fingerprint == fingerprint
+        ]
+        return tuple(sorted({run.id: run for run in mine}.values(), key=lambda run: (run.started_at, run.id)))
+
+    def fingerprints(self) -> tuple[str, ...]:
+        """Give every machine that has evidence, the one measured last first."""
+        last = {r.scope.fingerprint: r.started_at for r in self.runs + self.local_runs if isinstance(r.scope, LocalScope)}
+        return tuple(sorted(last, key=lambda print_: (last[print_], print_), reverse=True))
+
+
+def read_corpus(root: Path) -> Corpus:
+    """Read a repository checkout; the only reader of `gen`.
+
+    Raises:
+        InputError: the inventory or the knowledge base cannot be understood at all.
+    """
+    runs, run_problems = read_runs(root / "adr" / "evidence")
+    local_runs, local_problems = read_runs(root / "adr" / "local" / "evidence")
+    records, record_problems = read_records(root / "adr")
+    local_records, local_record_problems = read_records(root / "adr" / "local")
+    promoted = {run.id for run in runs}
+    return Corpus(
+        fleet=load_fleet(root / "fleet.yml"),
+        knowledge=load_knowledge(),
+        runs=runs,
+        local_runs=tuple(run for run in local_runs if run.id not in promoted),
+        records=records,
+        local_records=local_records,
+        problems=run_problems + local_problems + record_problems + local_record_problems,
+    )

@@ -1,0 +1,1 @@
+"""Everything that touches the world: inventory, devices, endpoints, load, evidence files."""

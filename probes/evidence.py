@@ -1,0 +1,464 @@
+"""The seam between probing and deciding: what one run saw, and how a run becomes an immutable file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, JsonValue, ValidationError, model_validator
+
+from probes.errors import InputError, Problem
+from probes.files import write_new
+from probes.schema import Model, problems_of
+
+SCHEMA: Final = "inference-adr/run/1"
+MAX_FILE_BYTES = 16 * 2**20
+
+Scalar = bool | int | float | str
+
+
+class Technique(StrEnum):
+    """The seven techniques, in the order of the matrix."""
+
+    QUANTIZATION = "quantization"
+    PREFIX_CACHING = "automatic-prefix-caching"
+    DISAGGREGATION = "disaggregated-prefill-decode"
+    FLASH_ATTENTION = "flash-attention"
+    CONTINUOUS_BATCHING = "continuous-batching"
+    KV_CACHE = "kv-cache-management"
+    SPECULATIVE_DECODING = "speculative-decoding"
+
+
+class ProvenanceKind(StrEnum):
+    """How something is known, strongest first."""
+
+    MEASURED = "measured"
+    OBSERVED = "observed"
+    INFERRED = "inferred"
+    DECLARED = "declared"
+    DOCUMENTED = "documented"
+
+
+class MissingReason(StrEnum):
+    """Why a value is not there. A missing value is never 0 and never blank."""
+
+    NOT_APPLICABLE = "not applicable"
+    UNSUPPORTED = "unsupported"
+    NO_SENSOR = "no sensor"
+    NOT_CONFIGURED = "not configured"
+    NOT_REACHABLE = "not reachable"
+    REFUSED = "refused"
+    FAILED = "failed"
+    NOT_MEASURED = "not measured"
+    TOO_FEW_SAMPLES = "too few samples"
+    SKIPPED = "skipped"
+
+
+class Direction(StrEnum):
+    """Which way a metric improves."""
+
+    LOWER = "lower is better"
+    HIGHER = "higher is better"
+    NEUTRAL = "neither"
+
+
+class Per(StrEnum):
+    """What one sample of a metric stands for."""
+
+    REQUEST = "request"
+    REPETITION = "repetition"
+    RUN = "run"
+
+
+class RunKind(StrEnum):
+    DEVICES = "devices"
+    ENDPOINT = "endpoint"
+    MICRO = "micro"
+    SURVEY = "survey"
+
+
+class CapabilityState(StrEnum):
+    """What running a request for a setting showed."""
+
+    REFUSED = "refused"
+    ACCEPTED = "accepted"
+    INERT = "inert"
+    EFFECTIVE = "effective"
+    FAILED = "failed"
+
+
+class EndpointState(StrEnum):
+    """What an address did when it was asked; only the last one answers requests for text."""
+
+    NOT_CONFIGURED = "not configured"
+    NOT_REACHABLE = "not reachable"
+    NOT_AN_INFERENCE_SERVER = "not an inference server"
+    NEEDS_KEY = "needs a key"
+    LOADING = "loading"
+    FAILED = "failed"
+    LISTED = "listed, not generating"
+    GENERATING = "generating"
+
+
+class Missing(Model):
+    """A value that is not there, with the reason in the runtime's or the tool's own words."""
+
+    missing: MissingReason
+    detail: str = ""
+
+
+class Provenance(Model):
+    """How and when something became known. `source` is a run id, a file, a URL or a source id."""
+
+    kind: ProvenanceKind
+    date: date
+    source: str
+
+
+class Setting(Model):
+    """The value of one control, as something saw it."""
+
+    technique: Technique
+    control: str
+    value: Scalar
+    provenance: Provenance
+
+
+class Metric(Model):
+    """Samples of one quantity with their unit, or the reason why there are none.
+
+    `arm` names the variant of an A/B run that the samples belong to, "" for the whole run.
+    """
+
+    name: str
+    unit: str
+    direction: Direction
+    per: Per
+    arm: str = ""
+    samples: tuple[float, ...] = ()
+    missing: Missing | None = None
+
+    @model_validator(mode="after")
+    def _samples_or_reason(self) -> Self:
+        if bool(self.samples) == (self.missing is not None):
+            raise ValueError("either samples or the reason why there are none, and not both")
+        return self
+
+
+class Arm(Model):
+    """One variant of an A/B run: what it is called and the settings that make it differ."""
+
+    name: str
+    role: Literal["baseline", "candidate"]
+    settings: dict[str, Scalar] = {}
+
+
+class Capability(Model):
+    """One request made of a device or engine and what came of it."""
+
+    name: str
+    technique: Technique
+    requested: str
+    state: CapabilityState
+    words: str = ""
+    effect: str = ""
+    seconds: float | None = None
+
+
+class HostTuning(Model):
+    """Host settings that move inference timings; each value or the reason it could not be read."""
+
+    governor: str | Missing
+    huge_pages: str | Missing
+    transparent_huge_pages: str | Missing
+    swap_bytes: int | Missing
+    numa_nodes: int | Missing
+    container_cpu_limit: float | Missing
+    container_memory_bytes: int | Missing
+
+
+class Host(Model):
+    """A machine by its hardware. `fingerprint` is 12 hex digits over CPU, cores, memory and accelerators."""
+
+    alias: str
+    fingerprint: str
+    cpu: str
+    isa: tuple[str, ...]
+    physical_cores: int | Missing
+    logical_cores: int
+    memory_bytes: int
+    os: str
+    kernel: str
+    driver: str | Missing
+    tuning: HostTuning
+
+
+class Device(Model):
+    """An inference device as its runtime names it; `properties` are what it let us read."""
+
+    name: str
+    full_name: str
+    properties: dict[str, JsonValue] = {}
+
+
+class Runtime(Model):
+    """The engine that ran: `name` is the product's word for it."""
+
+    name: str
+    version: str | Missing
+
+
+class ModelFacts(Model):
+    id: str
+    revision: str | Missing = Missing(missing=MissingReason.NOT_MEASURED)
+    sha256: str | Missing = Missing(missing=MissingReason.NOT_MEASURED)
+    quantization: str | Missing = Missing(missing=MissingReason.NOT_MEASURED)
+    bytes: int | Missing = Missing(missing=MissingReason.NOT_MEASURED)
+
+
+class Load(Model):
+    """The shape of the load. Token counts are the server's own unless the metric says otherwise."""
+
+    schedule: str
+    concurrency: int
+    requests: int
+    warmup_requests: int
+    prompt_tokens: tuple[int, ...] | Missing
+    max_tokens: int
+    prompt_set_sha256: str
+
+
+class Decoding(Model):
+    temperature: float
+    do_sample: bool
+    ignore_eos: bool
+    seed: int | None = None
+
+
+class Validity(Model):
+    """Whether the run may be used; an invalid run is kept and shown with its reason codes."""
+
+    valid: bool
+    reasons: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _invalid_needs_reason(self) -> Self:
+        if self.valid == bool(self.reasons):
+            raise ValueError("reasons for an invalid run, and none for a valid one")
+        return self
+
+
+class Tool(Model):
+    """What wrote the file."""
+
+    name: Literal["inference-adr"] = "inference-adr"
+    version: str
+    git_revision: str | Missing
+    command: str
+
+
+class ModelState(Model):
+    """One model a server lists, with the server's own word for its state."""
+
+    id: str
+    state: str
+    detail: str = ""
+
+
+class Endpoint(Model):
+    """What an address answered."""
+
+    url: str | Missing
+    state: EndpointState
+    detail: str = ""
+    models: tuple[ModelState, ...] = ()
+
+
+class LocalScope(Model):
+    """A machine outside the inventory, known by its hardware fingerprint."""
+
+    scope: Literal["local"] = "local"
+    fingerprint: str
+
+
+class FleetScope(Model):
+    """A service of the inventory."""
+
+    scope: Literal["fleet"] = "fleet"
+    service: str
+
+
+Scope = Annotated[LocalScope | FleetScope, Field(discriminator="scope")]
+
+
+class Run(Model):
+    """One run, complete: what was asked, of what, where, when, and everything that came back.
+
+    `endpoint` is for a run against one address; `survey` says, for every service of the inventory,
+    what its address did when one machine asked.
+
+    `native` keeps the runtime's own report apart from the standardised fields, as the llm-d
+    Benchmark Report does.
+    """
+
+    schema_: Literal["inference-adr/run/1"] = Field(default=SCHEMA, alias="schema")
+    id: str
+    content_sha256: str = ""
+    kind: RunKind
+    subject: str
+    started_at: datetime
+    ended_at: datetime
+    scope: Scope
+    tool: Tool
+    client: Host
+    server: Host | Missing
+    device: Device | Missing
+    runtime: Runtime | Missing
+    model: ModelFacts | Missing
+    endpoint: Endpoint | None = None
+    survey: dict[str, Endpoint] = {}
+    serving_sha256: str | Missing
+    settings: tuple[Setting, ...] = ()
+    load: Load | Missing
+    decoding: Decoding | Missing
+    validity: Validity
+    arms: tuple[Arm, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    capabilities: tuple[Capability, ...] = ()
+    native: dict[str, JsonValue] = {}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.started_at.tzinfo is None or self.ended_at.tzinfo is None:
+            raise ValueError("times with a UTC offset")
+        if self.ended_at < self.started_at:
+            raise ValueError("an end that is not before the start")
+        named = {arm.name for arm in self.arms}
+        stray = {metric.arm for metric in self.metrics if metric.arm} - named
+        if stray:
+            raise ValueError(f"metrics of arms that the run declares; {sorted(stray)} are not among {sorted(named)}")
+        return self
+
+    @property
+    def date(self) -> date:
+        """The calendar day of the start, in UTC."""
+        return self.started_at.astimezone(UTC).date()
+
+    def metric(self, name: str, arm: str = "") -> Metric | None:
+        """Find a metric by name and arm."""
+        return next((m for m in self.metrics if m.name == name and m.arm == arm), None)
+
+
+def run_id(started_at: datetime, host_alias: str, what: str) -> str:
+    """Name a run by UTC second, host alias and subject, in letters that every file system keeps."""
+    stamp = started_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return f"{stamp}-{slug(host_alias)}-{slug(what)}"
+
+
+def slug(text: str) -> str:
+    """Reduce any text to lower-case ASCII words joined by '-', at most 60 characters, never empty."""
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-")
+    return words or "x" + hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def canonical(document: JsonValue) -> bytes:
+    """Serialise for hashing: sorted keys, no spaces, UTF-8, no NaN (RFC 8785 in spirit)."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def content_hash(document: dict[str, JsonValue]) -> str:
+    """Hash everything but the hash itself."""
+    body = {key: value for key, value in document.items() if key != "content_sha256"}
+    return hashlib.sha256(canonical(body)).hexdigest()
+
+
+def seal(run: Run) -> Run:
+    """Return the run with its content hash filled in."""
+    return run.model_copy(update={"content_sha256": content_hash(_document(run))})
+
+
+def write_run(run: Run, folder: Path) -> Path:
+    """Seal a run and write it as `<id>.json`; never replaces a file.
+
+    Raises:
+        HostError: the folder is read-only, full, or already holds a run of that id.
+    """
+    path = folder / f"{run.id}.json"
+    text = json.dumps(_document(seal(run)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_new(path, text.encode())
+    return path
+
+
+def read_run(path: Path, name: str | None = None) -> Run:
+    """Read one evidence file and check schema, name and hash.
+
+    Raises:
+        InputError: with every problem found; `name` replaces the path in messages.
+    """
+    place = name or path.name
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise InputError([Problem(place=place, found=f"has {size} bytes", expected=f"at most {MAX_FILE_BYTES}")])
+        raw = path.read_bytes()
+    except OSError as exc:
+        raise InputError([Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="")]) from exc
+    try:
+        document = json.loads(raw, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as exc:
+        raise InputError([Problem(place=place, found=f"is not JSON ({exc})", expected="a whole evidence file")]) from exc
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        raise InputError([Problem(place=f"{place}: schema", found=f"is {found!r}", expected=repr(SCHEMA))])
+    try:
+        run = Run.model_validate_json(raw)
+    except ValidationError as exc:
+        raise InputError(problems_of(exc, lambda loc: f"{place}: {'.'.join(map(str, loc))}")) from exc
+    found_hash = content_hash(document)
+    problems = []
+    if run.content_sha256 != found_hash:
+        problems.append(
+            Problem(
+                place=f"{place}: content_sha256",
+                found=f"does not match the content ({found_hash[:12]}…)",
+                expected=f"{run.content_sha256[:12]}…; evidence is never edited, run the probe again",
+            )
+        )
+    if path.stem != run.id:
+        problems.append(Problem(place=f"{place}: id", found=f"is {run.id!r}", expected=f"the file's name, {path.stem!r}"))
+    if problems:
+        raise InputError(problems)
+    return run
+
+
+def read_runs(folder: Path) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
+    """Read every evidence file of a folder, oldest first; a damaged file is a problem and stops no other."""
+    runs: list[Run] = []
+    problems: list[Problem] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            runs.append(read_run(path, f"{folder.parent.name}/{folder.name}/{path.name}"))
+        except InputError as exc:
+            problems.extend(exc.problems)
+    return tuple(sorted(runs, key=lambda run: (run.started_at, run.id))), tuple(problems)
+
+
+def newest(runs: Iterable[Run], kind: RunKind, subject: str) -> Run | None:
+    """Pick the newest valid run of a kind and subject."""
+    matching = [run for run in runs if run.kind is kind and run.subject == subject and run.validity.valid]
+    return max(matching, key=lambda run: (run.started_at, run.id), default=None)
+
+
+def _document(run: Run) -> dict[str, JsonValue]:
+    document: dict[str, JsonValue] = json.loads(run.model_dump_json())
+    return document
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,0 +1,56 @@
+"""Writing files so that a crash leaves the old file or the new one, never half of either."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from probes.errors import HostError
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that must not exist yet.
+
+    Raises:
+        HostError: the file exists, or the folder cannot be written.
+    """
+    _write(path, content, replace=False)
+
+
+def write_atomic(path: Path, content: bytes) -> bool:
+    """Replace a file as a whole; leave it untouched and return False when nothing would change.
+
+    Raises:
+        HostError: the folder cannot be written.
+    """
+    if path.is_file() and path.read_bytes() == content:
+        return False
+    _write(path, content, replace=True)
+    return True
+
+
+def _write(path: Path, content: bytes, *, replace: bool) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as exc:
+        raise HostError(f"{path.parent}: cannot be written ({exc.strerror}); expected a writable folder") from exc
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o644)
+        if replace:
+            temporary.replace(path)
+        else:
+            # A link fails on an existing name where a rename would silently replace it.
+            os.link(temporary, path)
+    except FileExistsError as exc:
+        raise HostError(f"{path}: exists already and is never overwritten") from exc
+    except OSError as exc:
+        raise HostError(f"{path}: cannot be written ({exc.strerror})") from exc
+    finally:
+        temporary.unlink(missing_ok=True)

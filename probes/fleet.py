@@ -1,0 +1,305 @@
+"""The inventory: what exists and what was declared, by people, with dates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from probes import strictyaml
+from probes.evidence import Scalar, Technique
+from probes.schema import Model
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,40}$")]
+_REFERENCE = re.compile(r"^\$\{([A-Z][A-Z0-9_]*)\}$")
+
+
+class Unknown(Model):
+    """Something the source does not say; the question stands where the answer belongs."""
+
+    unknown: str
+
+
+class ServiceKind(StrEnum):
+    TEXT_GENERATION = "text generation"
+    EMBEDDING = "embedding"
+    VISION = "vision"
+    DIFFUSION = "diffusion"
+    SPEECH_TO_TEXT = "speech to text"
+    CLASSIFIER = "classifier"
+    MEDIA = "media (not inference)"
+
+
+class RuntimeName(StrEnum):
+    """The engines the project knows; `none` is for tenants that only share a card."""
+
+    OVMS = "ovms"
+    OPENVINO_GENAI_EMBEDDED = "openvino-genai (embedded)"
+    OPENVINO = "openvino"
+    VLLM = "vllm"
+    LLAMACPP = "llama.cpp"
+    OLLAMA = "ollama"
+    LMSTUDIO = "lm-studio"
+    COMFYUI = "comfyui"
+    OPENAI_COMPATIBLE = "openai-compatible"
+    NONE = "none"
+
+
+def _reference(value: str) -> str:
+    if not _REFERENCE.match(value):
+        raise ValueError("an environment reference such as ${OVMS_API_KEY}; keys are never written down")
+    return value
+
+
+def _address(value: str) -> str:
+    if _REFERENCE.match(value):
+        return value
+    parts = urlsplit(value)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("an http(s) address or an environment reference such as ${OVMS_URL}")
+    if parts.username or parts.password or parts.query:
+        raise ValueError("an address without user, password or query; keys come from the environment")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Reference = Annotated[str, AfterValidator(_reference)]
+
+
+class Host(Model):
+    title: str
+    role: str
+    availability_gated: bool = False
+    note: str = ""
+
+
+class Device(Model):
+    title: str
+    vendor: Literal["intel", "nvidia", "amd"]
+    host: Name | Unknown
+    as_of: date | None = None
+
+
+class Declared(Model):
+    """A declared value with the day it was declared, when that differs from the service's."""
+
+    value: Scalar
+    as_of: date
+    source: str = ""
+
+
+class ProbeLimits(Model):
+    """The load a probe may put on a service. The defaults are safe for a production GPU."""
+
+    concurrency: Annotated[int, Field(ge=1, le=256)] = 1
+    max_tokens: Annotated[int, Field(ge=1, le=8192)] = 16
+    requests: Annotated[int, Field(ge=0, le=10000)] = 2
+    timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+
+
+class ServedModel(Model):
+    id: str | Unknown
+    parameters: str | Unknown = Unknown(unknown="how many parameters?")
+
+
+class Service(Model):
+    """One service: what serves, where, with which declared settings."""
+
+    title: str
+    kind: ServiceKind
+    runtime: RuntimeName
+    runtime_version: str | Unknown
+    host: Name | Unknown
+    device: Name | Unknown
+    model: ServedModel | None = None
+    url: Address | None = None
+    api_key: Reference | None = None
+    ca_file: str | None = None
+    insecure_tls: bool = False
+    settings: dict[str, Scalar | Declared] = {}
+    as_of: date | None = None
+    availability_gated: bool = False
+    settings_live_on_host: bool = False
+    governed_by: str = ""
+    clients: tuple[Name, ...] = ()
+    probing: ProbeLimits = ProbeLimits()
+    questions: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _inference_has_a_runtime(self) -> Self:
+        if (self.runtime is RuntimeName.NONE) != (self.kind is ServiceKind.MEDIA):
+            raise ValueError("runtime 'none' for media tenants and for nothing else")
+        return self
+
+
+class Client(Model):
+    """A program that sends requests, with the traits that decide what pays."""
+
+    title: str
+    stable_prefix: bool = False
+    admission_caps: tuple[Literal["global", "per backend"], ...] = ()
+    protects: tuple[str, ...] = ()
+    retries: bool = False
+
+
+class Workload(Model):
+    """A group of services that one row of the coverage page speaks of."""
+
+    title: str
+    services: tuple[Name, ...]
+
+
+class CoTenant(Model):
+    """Two services on one card; what the newcomer must not take from the other."""
+
+    tenant: Name
+    device: Name | Unknown
+    resource: Literal["vram", "compute", "memory"]
+
+
+class Eviction(Model):
+    policy: Literal["demand", "idle", "none"]
+    scope: Literal["gpu", "host"]
+
+
+class Operations(Model):
+    """How the fleet is run, as far as it bears on the techniques."""
+
+    alerts: tuple[Literal["queue", "kv cache"], ...] = ()
+    eviction: Eviction | None = None
+    reliability_headroom: bool = False
+    incidents: tuple[Incident, ...] = ()
+    capacity_schedulers: dict[Name, str] = {}
+
+
+class Incident(Model):
+    """Something that went wrong once and must not come back."""
+
+    technique: Technique
+    what: str
+    cause: str
+    devices: tuple[Name, ...] = ()
+
+
+class Topology(Model):
+    """What prefill/decode pools would need. Absent means that there is none."""
+
+    compatible_pools: tuple[tuple[Name, ...], ...] = ()
+    interconnect_gbit_s: float | None = None
+    kv_transfer: str | None = None
+
+
+class Gates(Model):
+    """How far a metric may move before a comparison counts as better or worse."""
+
+    latency_percent: Annotated[float, Field(gt=0, le=100)] = 5.0
+    throughput_percent: Annotated[float, Field(gt=0, le=100)] = 5.0
+    error_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
+    quality_points: Annotated[float, Field(ge=0, le=100)] = 1.0
+
+
+class Freshness(Model):
+    """After how many days something looks stale."""
+
+    evidence_days: Annotated[int, Field(ge=1)] = 90
+    declaration_days: Annotated[int, Field(ge=1)] = 90
+    source_days: Annotated[int, Field(ge=1)] = 120
+    review_days: Annotated[int, Field(ge=1)] = 180
+
+
+class Policies(Model):
+    gates: Gates = Gates()
+    freshness: Freshness = Freshness()
+
+
+class LocalService(Model):
+    """The embedded service of whatever machine runs the probe; its scope is that machine."""
+
+    title: str
+    settings: dict[str, Scalar]
+    probing: ProbeLimits = ProbeLimits()
+
+
+class Fleet(Model):
+    """The whole inventory. `as_of` dates every declaration that carries no date of its own."""
+
+    schema_: Literal["inference-adr/fleet/1"] = Field(alias="schema")
+    name: str
+    as_of: date
+    source: str
+    hosts: dict[Name, Host]
+    devices: dict[Name, Device]
+    services: dict[Name, Service]
+    clients: dict[Name, Client] = {}
+    workloads: dict[Name, Workload] = {}
+    co_tenants: tuple[CoTenant, ...] = ()
+    operations: Operations = Operations()
+    topology: Topology = Topology()
+    trackers: dict[Technique, str] = {}
+    policies: Policies = Policies()
+    embedded: LocalService
+    questions: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        def need(name: str | Unknown, known: Mapping[str, object], what: str, where: str) -> None:
+            if isinstance(name, str) and name not in known:
+                raise ValueError(f"{where}: {what} {name!r} to be one of {', '.join(sorted(known))}")
+
+        for key, device in self.devices.items():
+            need(device.host, self.hosts, "host", f"devices.{key}")
+        for key, service in self.services.items():
+            need(service.host, self.hosts, "host", f"services.{key}")
+            need(service.device, self.devices, "device", f"services.{key}")
+            for client in service.clients:
+                need(client, self.clients, "client", f"services.{key}")
+        for key, workload in self.workloads.items():
+            for name in workload.services:
+                need(name, self.services, "service", f"workloads.{key}")
+        for pair in self.co_tenants:
+            need(pair.tenant, self.services, "service", "co_tenants")
+            need(pair.device, self.devices, "device", "co_tenants")
+        for pool in self.topology.compatible_pools:
+            for name in pool:
+                need(name, self.services, "service", "topology.compatible_pools")
+        return self
+
+    def declared(self, service: str) -> dict[str, Declared]:
+        """Give each declared setting of a service with its date."""
+        entry = self.services[service]
+        day = entry.as_of or self.as_of
+        return {
+            control: value if isinstance(value, Declared) else Declared(value=value, as_of=day, source=self.source)
+            for control, value in entry.settings.items()
+        }
+
+
+Operations.model_rebuild()
+Fleet.model_rebuild()
+
+
+def load_fleet(path: Path) -> Fleet:
+    """Read `fleet.yml`.
+
+    Raises:
+        InputError: with file, line, field, value and expectation of every problem.
+    """
+    return strictyaml.load(path, Fleet)
+
+
+def reference_name(value: str) -> str | None:
+    """Name the environment variable that a value refers to, if it refers to one."""
+    match = _REFERENCE.match(value)
+    return match.group(1) if match else None
+
+
+def resolve(value: str, environ: Mapping[str, str]) -> str | None:
+    """Replace an environment reference by its value; None when the variable is unset or empty."""
+    name = reference_name(value)
+    return value if name is None else environ.get(name, "").strip() or None

@@ -1,0 +1,73 @@
+"""The one YAML loader: YAML 1.2 values, no duplicate keys, and the line of every field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+
+from probes.errors import InputError, Problem
+from probes.schema import problems_of
+
+M = TypeVar("M", bound=BaseModel)
+MAX_BYTES = 4 * 2**20
+
+
+def load(path: Path, model: type[M], name: str | None = None) -> M:
+    """Read a YAML file into a model.
+
+    Raises:
+        InputError: with file, line, field, value and expectation of every problem.
+    """
+    place = name or path.name
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError([Problem(place=place, found=f"is over {MAX_BYTES} bytes", expected="a file people wrote")])
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as exc:
+        raise InputError([Problem(place=place, found="is not UTF-8", expected="text in UTF-8")]) from exc
+    except OSError as exc:
+        raise InputError([Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a readable file")]) from exc
+    return loads(text, model, place)
+
+
+def loads(text: str, model: type[M], place: str) -> M:
+    """Read YAML text into a model; `place` names it in messages."""
+    try:
+        node = YAML(typ="rt", pure=True).compose(text)
+        value = YAML(typ="safe", pure=True).load(text)
+    except MarkedYAMLError as exc:
+        line = exc.problem_mark.line + 1 if exc.problem_mark else 1
+        found = f"is not valid YAML ({' '.join(str(exc.problem).split())})"
+        raise InputError([Problem(place=f"{place}:{line}", found=found, expected="")]) from exc
+    except (YAMLError, ValueError, RecursionError) as exc:
+        raise InputError([Problem(place=place, found=f"is not valid YAML ({exc})", expected="")]) from exc
+    try:
+        # JSON mode lets strict models take enum words and ISO dates, and nothing else, as text.
+        return model.model_validate_json(json.dumps(value, default=str))
+    except ValidationError as exc:
+        raise InputError(problems_of(exc, lambda loc: _place(place, node, loc))) from exc
+
+
+def _place(file: str, root: Node | None, loc: tuple[int | str, ...]) -> str:
+    """Follow a field path through the node tree; parts that pydantic invented for unions are skipped."""
+    node, path, line = root, [], 1 if root is None else root.start_mark.line + 1
+    for index, part in enumerate(loc):
+        if isinstance(node, MappingNode):
+            pair = next(((k, v) for k, v in node.value if k.value == str(part)), None)
+            if pair is not None:
+                line, node = pair[0].start_mark.line + 1, pair[1]
+                path.append(str(part))
+                continue
+            if index == len(loc) - 1 and "[" not in str(part) and str(part).islower():
+                path.append(str(part))
+        elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+            path.append(str(part))
+    return f"{file}:{line}: {'.'.join(path)}" if path else f"{file}:{line}"
