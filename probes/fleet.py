@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -246,30 +246,6 @@ class Fleet(Model):
     embedded: LocalService
     questions: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _names_exist(self) -> Self:
-        def need(name: str | Unknown, known: Mapping[str, object], what: str, where: str) -> None:
-            if isinstance(name, str) and name not in known:
-                raise ValueError(f"{where}: {what} {name!r} to be one of {', '.join(sorted(known))}")
-
-        for key, device in self.devices.items():
-            need(device.host, self.hosts, "host", f"devices.{key}")
-        for key, service in self.services.items():
-            need(service.host, self.hosts, "host", f"services.{key}")
-            need(service.device, self.devices, "device", f"services.{key}")
-            for client in service.clients:
-                need(client, self.clients, "client", f"services.{key}")
-        for key, workload in self.workloads.items():
-            for name in workload.services:
-                need(name, self.services, "service", f"workloads.{key}")
-        for pair in self.co_tenants:
-            need(pair.tenant, self.services, "service", "co_tenants")
-            need(pair.device, self.devices, "device", "co_tenants")
-        for pool in self.topology.compatible_pools:
-            for name in pool:
-                need(name, self.services, "service", "topology.compatible_pools")
-        return self
-
     def declared(self, service: str) -> dict[str, Declared]:
         """Give each declared setting of a service with its date."""
         entry = self.services[service]
@@ -290,7 +266,32 @@ def load_fleet(path: Path) -> Fleet:
     Raises:
         InputError: with file, line, field, value and expectation of every problem.
     """
-    return strictyaml.load(path, Fleet)
+    return strictyaml.load(path, Fleet, check=dangling)
+
+
+def dangling(fleet: Fleet) -> Iterator[tuple[strictyaml.Loc, str, str]]:
+    """Yield every name that refers to nothing, as (field path, found, expected)."""
+    hosts, devices, services, clients = fleet.hosts, fleet.devices, fleet.services, fleet.clients
+    uses: list[tuple[strictyaml.Loc, str | Unknown, Mapping[str, object]]] = []
+    for key, device in devices.items():
+        uses.append((("devices", key, "host"), device.host, hosts))
+    for key, service in services.items():
+        uses.append((("services", key, "host"), service.host, hosts))
+        uses.append((("services", key, "device"), service.device, devices))
+        uses.extend((("services", key, "clients", n), name, clients) for n, name in enumerate(service.clients))
+    for key, workload in fleet.workloads.items():
+        uses.extend((("workloads", key, "services", n), name, services) for n, name in enumerate(workload.services))
+    for n, pair in enumerate(fleet.co_tenants):
+        uses.append((("co_tenants", n, "tenant"), pair.tenant, services))
+        uses.append((("co_tenants", n, "device"), pair.device, devices))
+    for n, incident in enumerate(fleet.operations.incidents):
+        uses.extend((("operations", "incidents", n, "devices", m), name, devices) for m, name in enumerate(incident.devices))
+    uses.extend((("operations", "capacity_schedulers", name), name, devices) for name in fleet.operations.capacity_schedulers)
+    for n, pool in enumerate(fleet.topology.compatible_pools):
+        uses.extend((("topology", "compatible_pools", n, m), name, services) for m, name in enumerate(pool))
+    for loc, name, known in uses:
+        if isinstance(name, str) and name not in known:
+            yield loc, f"is {name!r}", f"one of {', '.join(sorted(known))}"
 
 
 def reference_name(value: str) -> str | None:

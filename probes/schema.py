@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from probes.errors import Problem
 
 MAX_SHOWN = 80
+# A refused address is quoted in the message; the password in it is not.
+_SECRET_FIELDS = frozenset({"api_key"})
+_SECRET_IN_URL = re.compile(r"(://)[^/@\s]+@")
 
 
 class Model(BaseModel):
@@ -47,7 +51,9 @@ def _found(item: Any) -> str:
         return "is missing"
     if item["type"] == "extra_forbidden":
         return "is not a known field"
-    shown = repr(item["input"])
+    if _SECRET_FIELDS.intersection(map(str, item["loc"])):
+        return "holds a value that is not shown here"
+    shown = _SECRET_IN_URL.sub(r"\1…@", repr(item["input"]))
     return f"is {shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 1] + '…'}"
 
 
@@ -55,10 +61,12 @@ def _expected(item: Any) -> str:
     kind, context = item["type"], item.get("ctx", {})
     if kind in {"missing", "extra_forbidden"}:
         return "" if kind == "extra_forbidden" else "a value"
-    if kind == "enum" or kind == "literal_error":
+    if kind in {"enum", "literal_error"}:
         return f"one of {context['expected']}"
     if kind == "string_type" and isinstance(item["input"], int | float):
         return "text; put it in quotes, or 2026.20 becomes 2026.2"
+    if kind in {"model_type", "model_attributes_type", "dict_type"}:
+        return "a mapping"
     if kind == "value_error":
         return str(context["error"])
     message: str = item["msg"]

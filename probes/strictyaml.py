@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from probes.errors import InputError, Problem
 from probes.schema import problems_of
 
 M = TypeVar("M", bound=BaseModel)
+Loc = tuple[int | str, ...]
 MAX_BYTES = 4 * 2**20
 
 
-def load(path: Path, model: type[M], name: str | None = None) -> M:
+def load(
+    path: Path, model: type[M], name: str | None = None, check: Callable[[M], Iterable[tuple[Loc, str, str]]] | None = None
+) -> M:
     """Read a YAML file into a model.
+
+    `check` looks for what a schema cannot say and yields (field path, found, expected).
 
     Raises:
         InputError: with file, line, field, value and expectation of every problem.
@@ -33,14 +40,14 @@ def load(path: Path, model: type[M], name: str | None = None) -> M:
         raise InputError([Problem(place=place, found="is not UTF-8", expected="text in UTF-8")]) from exc
     except OSError as exc:
         raise InputError([Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a readable file")]) from exc
-    return loads(text, model, place)
+    return loads(text, model, place, check)
 
 
-def loads(text: str, model: type[M], place: str) -> M:
+def loads(text: str, model: type[M], place: str, check: Callable[[M], Iterable[tuple[Loc, str, str]]] | None = None) -> M:
     """Read YAML text into a model; `place` names it in messages."""
     try:
         node = YAML(typ="rt", pure=True).compose(text)
-        value = YAML(typ="safe", pure=True).load(text)
+        value = _reader().load(text)
     except MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else 1
         found = f"is not valid YAML ({' '.join(str(exc.problem).split())})"
@@ -49,12 +56,36 @@ def loads(text: str, model: type[M], place: str) -> M:
         raise InputError([Problem(place=place, found=f"is not valid YAML ({exc})", expected="")]) from exc
     try:
         # JSON mode lets strict models take enum words and ISO dates, and nothing else, as text.
-        return model.model_validate_json(json.dumps(value, default=str))
+        loaded = model.model_validate_json(json.dumps(value, default=str))
     except ValidationError as exc:
         raise InputError(problems_of(exc, lambda loc: _place(place, node, loc))) from exc
+    problems = [
+        Problem(place=_place(place, node, loc), found=found, expected=expected)
+        for loc, found, expected in (check(loaded) if check else ())
+    ]
+    if problems:
+        raise InputError(problems)
+    return loaded
 
 
-def _place(file: str, root: Node | None, loc: tuple[int | str, ...]) -> str:
+class _Constructor(SafeConstructor):
+    """Leaves dates as written: the schema judges them, and tells their line."""
+
+
+def _text(constructor: SafeConstructor, node: ScalarNode) -> str:
+    return str(constructor.construct_scalar(node))
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", _text)
+
+
+def _reader() -> YAML:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _Constructor
+    return yaml
+
+
+def _place(file: str, root: Node | None, loc: Loc) -> str:
     """Follow a field path through the node tree; parts that pydantic invented for unions are skipped."""
     node, path, line = root, [], 1 if root is None else root.start_mark.line + 1
     for index, part in enumerate(loc):
@@ -63,11 +94,14 @@ def _place(file: str, root: Node | None, loc: tuple[int | str, ...]) -> str:
             if pair is not None:
                 line, node = pair[0].start_mark.line + 1, pair[1]
                 path.append(str(part))
-                continue
-            if index == len(loc) - 1 and "[" not in str(part) and str(part).islower():
+            elif index == len(loc) - 1 and str(part).isidentifier() and part not in _TYPE_WORDS:
                 path.append(str(part))
         elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
             node = node.value[part]
             line = node.start_mark.line + 1
             path.append(str(part))
     return f"{file}:{line}: {'.'.join(path)}" if path else f"{file}:{line}"
+
+
+# What pydantic calls the branches of a union in an error's path.
+_TYPE_WORDS = frozenset({"bool", "int", "float", "str", "dict", "tuple", "date"})

@@ -1,0 +1,93 @@
+"""What a set of samples amounts to: middle, spread and size, in units that people read."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from probes.evidence import Metric
+
+CONFIDENCE = 0.95
+FEWEST_FOR_P95 = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """`low` and `high` bound the median at 95 % where the samples allow it, else they are the range."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+    bounds_median: bool
+
+
+def spread(samples: Sequence[float]) -> Spread:
+    """Summarise at least one sample; bounds are order statistics, so they never leave the data."""
+    ordered = sorted(samples)
+    n = len(ordered)
+    rank = _rank(n)
+    low, high = (ordered[rank], ordered[n - 1 - rank]) if rank is not None else (ordered[0], ordered[-1])
+    return Spread(median=statistics.median(ordered), low=low, high=high, n=n, bounds_median=rank is not None)
+
+
+def percentile(samples: Sequence[float], share: float) -> float:
+    """Give the smallest sample that at least `share` of all samples do not exceed (nearest rank)."""
+    ordered = sorted(samples)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def quantity(value: float, unit: str) -> str:
+    """Write a number with its unit, in the multiple of the unit that reads best."""
+    factor, shown = _scale(value, unit)
+    return f"{_digits(value / factor)} {shown}".strip()
+
+
+def summary(metric: Metric) -> str:
+    """Write median, spread, sample size and what one sample is, or the reason why there is none."""
+    if metric.missing is not None:
+        detail = f": {metric.missing.detail}" if metric.missing.detail else ""
+        return f"{metric.missing.missing}{detail}"
+    one = spread(metric.samples)
+    if one.n == 1:
+        return f"{quantity(one.median, metric.unit)} (one {metric.per}, no spread)"
+    factor, unit = _scale(one.median, metric.unit)
+    bounds = f"{_digits(one.low / factor)} to {_digits(one.high / factor)}"
+    kind = "95 % of the median" if one.bounds_median else "range"
+    return f"{_digits(one.median / factor)} {unit} ({kind} {bounds}; n = {one.n} {metric.per}s)"
+
+
+def _rank(n: int) -> int | None:
+    """Find the largest k so that the (k+1)-th and (n-k)-th value bound the median at 95 %.
+
+    The count below the median is binomial(n, 1/2); fewer than six samples bound nothing.
+    """
+    below, rank = 0.0, None
+    for k in range((n + 1) // 2):
+        below += math.comb(n, k) / 2**n
+        if 1 - 2 * below < CONFIDENCE:
+            break
+        rank = k
+    return rank
+
+
+def _scale(value: float, unit: str) -> tuple[float, str]:
+    size = abs(value)
+    if unit == "s" and 0 < size < 1:
+        return (1e-3, "ms") if size >= 1e-3 else (1e-6, "µs")
+    if unit in {"bytes", "B"}:
+        for factor, shown in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+            if size >= factor:
+                return factor, shown
+        return 1, "bytes"
+    return (1, "") if unit in {"1", ""} else (1, unit)
+
+
+def _digits(value: float) -> str:
+    """Keep three significant digits of a fraction and every digit of a whole number."""
+    if value == 0 or float(value).is_integer():
+        return f"{value:.0f}"
+    places = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(places, 6)}f}"

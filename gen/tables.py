@@ -1,0 +1,72 @@
+"""Tables of text: the only place for pandas and tabulate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pandas as pd
+
+from gen.markdown import Markdown, block, span
+
+
+class Layout(StrEnum):
+    """How a table behaves on a narrow screen: rows become cards, or the table scrolls in its own box."""
+
+    CARDS = "cards"
+    GRID = "grid"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    title: Markdown
+    numeric: bool = False
+
+
+def columns(*titles: str, numeric: Sequence[str] = ()) -> tuple[Column, ...]:
+    """Name columns by the generator's own words; those in `numeric` are aligned to the right."""
+    return tuple(Column(title=Markdown(title), numeric=title in numeric) for title in titles)
+
+
+def table(head: Sequence[Column], rows: Sequence[Sequence[Markdown]], layout: Layout = Layout.CARDS, name: str = "") -> Markdown:
+    """Write a table whose cells are all filled.
+
+    Numbers come as text: pandas and tabulate would turn 2026.20 into 2026.2 and a missing value into nan.
+
+    Raises:
+        ValueError: a row of another width or a blank cell, both mistakes of the calling page.
+    """
+    for row in rows:
+        if len(row) != len(head):
+            raise ValueError(f"{len(head)} cells in each row, not {len(row)}: {row!r}")
+        if not all(cell.strip() for cell in row):
+            raise ValueError(f"a value or the reason why there is none in each cell: {row!r}")
+        if any("|" in cell or "\n" in cell for cell in row):
+            raise ValueError(f"cells on one line and without a bare pipe: {row!r}")
+    cells = [[_labelled(cell, column, layout) for cell, column in zip(row, head, strict=True)] for row in rows]
+    # Named by position, for two columns may bear the same title.
+    frame = pd.DataFrame(cells, columns=range(len(head)), dtype=str)
+    written = frame.to_markdown(
+        index=False,
+        headers=[column.title for column in head],
+        tablefmt="pipe",
+        disable_numparse=True,
+        colglobalalign="left",
+        colalign=["right" if column.numeric else "left" for column in head],
+    )
+    return block(Markdown(written), "table", layout.value, *([name] if name else []))
+
+
+def pivot(series: dict[str, Sequence[float]]) -> list[tuple[int, tuple[float | None, ...]]]:
+    """Put samples of several series side by side: one row per position, None past a series' end."""
+    frame = pd.DataFrame({key: pd.Series(values, dtype="float64") for key, values in series.items()})
+    return [
+        (int(str(index)) + 1, tuple(None if pd.isna(value) else float(value) for value in row))
+        for index, row in zip(frame.index, frame.itertuples(index=False, name=None), strict=True)
+    ]
+
+
+def _labelled(cell: Markdown, column: Column, layout: Layout) -> Markdown:
+    """Repeat the column's title in the cell of a card, where no header row stands above it."""
+    return Markdown(f"{span(column.title, 'label')} {cell}") if layout is Layout.CARDS else cell

@@ -1,0 +1,133 @@
+"""How people and CI run the project: one environment for every session, made on first use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+ENVIRONMENT = ROOT / ".nox" / "shared"
+PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+SITE = ROOT / "site"
+BUILD_ENVIRONMENT = {
+    # Material and ProperDocs print migration banners on every build; the project has decided (see adr/).
+    "NO_MKDOCS_2_WARNING": "1",
+    "DISABLE_MKDOCS_2_WARNING": "true",
+}
+
+nox.options.sessions = ["lint", "tests", "docs"]
+nox.options.error_on_missing_interpreters = True
+nox.needs_version = ">=2025.2.9"
+
+
+@nox.session(venv_backend="none")
+def probe(session: nox.Session) -> None:
+    """Measure this machine and the services in reach, draft records, build the site.
+
+    nox -s probe                          everything
+    nox -s probe -- --quick               fewer capabilities, shorter prompts
+    nox -s probe -- --dry-run             print the plan and stop
+    nox -s probe -- devices               one part: devices, endpoints or micro
+    nox -s probe -- --service text-8b     one service of fleet.yml, or `embedded`
+    """
+    install(session)
+    run(session, "-m", "probes", "run", *session.posargs)
+    if {"--dry-run", "--help", "-h"} & set(session.posargs):
+        return
+    run(session, "-m", "gen", "records", "propose", "--scope", "local", "--write")
+    build(session, "--quiet")
+    run(session, "-m", "gen", "summary", "--site", str(SITE))
+
+
+@nox.session(venv_backend="none")
+def docs(session: nox.Session) -> None:
+    """Build the site into site/ from the files as they are; any warning fails the build."""
+    install(session)
+    build(session, *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def serve(session: nox.Session) -> None:
+    """Serve the site on 127.0.0.1:8000 and rebuild it when a file changes."""
+    install(session)
+    run(session, "-m", "mkdocs", "serve", *session.posargs, env=BUILD_ENVIRONMENT)
+
+
+@nox.session(venv_backend="none")
+def adr(session: nox.Session) -> None:
+    """Work with decision records.
+
+    nox -s adr -- list                    every record with status and date
+    nox -s adr -- propose --write         draft records for what has changed
+    nox -s adr -- promote RUN             copy a local run into adr/ for a pull request
+    nox -s adr -- import FILE...          take evidence made on another host
+    nox -s adr -- accept NAME --by WHO    after review
+    """
+    install(session)
+    run(session, "-m", "gen", "records", *(session.posargs or ("list",)))
+
+
+@nox.session(venv_backend="none")
+def check(session: nox.Session) -> None:
+    """Check inventory, evidence and records; exit 1 when there are findings."""
+    install(session)
+    run(session, "-m", "gen", "check", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """Run every test: real engine, real llama.cpp server, real browser, no network, no GPU."""
+    install(session, "test")
+    run(session, "-m", "pytest", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def lint(session: nox.Session) -> None:
+    """Check style, formatting and types."""
+    install(session, "test", "lint")
+    run(session, "-m", "ruff", "check", ".")
+    run(session, "-m", "ruff", "format", "--check", ".")
+    run(session, "-m", "mypy")
+
+
+def run(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
+    """Run the shared environment's Python; on Ctrl-C give it time to put things away."""
+    session.run(str(PYTHON), *arguments, env=env, external=True, interrupt_timeout=30, terminate_timeout=10)
+
+
+def build(session: nox.Session, *arguments: str) -> None:
+    """Build the site strictly."""
+    run(session, "-m", "mkdocs", "build", "--strict", "--site-dir", str(SITE), *arguments, env=BUILD_ENVIRONMENT)
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Bring the shared environment up to date with pyproject.toml; asks no index when it is."""
+    if sys.version_info < (3, 11):  # noqa: UP036 (nox itself may run on an older Python)
+        session.error(f"Python {sys.version.split()[0]} runs nox; expected 3.11 or newer: python3.11 -m venv .venv")
+    project = nox.project.load_toml(ROOT / "pyproject.toml")
+    wanted = {"project": project["project"]["dependencies"]}
+    wanted |= {group: project["dependency-groups"][group] for group in ("model", *groups)}
+    missing = {name: packages for name, packages in wanted.items() if not _stamp(name, packages).exists()}
+    if not missing:
+        return
+    if not PYTHON.exists():
+        session.run(sys.executable, "-m", "venv", str(ENVIRONMENT), external=True)
+    for name, packages in missing.items():
+        session.log(f"Installing {len(packages)} packages of '{name}' into {ENVIRONMENT.relative_to(ROOT)}")
+        alone = ["--no-deps"] if name == "model" else []
+        pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        session.run(*pip, *alone, *packages, external=True)
+        stamp = _stamp(name, packages)
+        for old in ENVIRONMENT.glob(f"installed-{name}-*"):
+            old.unlink()
+        stamp.touch()
+
+
+def _stamp(name: str, packages: list[str]) -> Path:
+    content = json.dumps([sys.version_info[:2], packages]).encode()
+    return ENVIRONMENT / f"installed-{name}-{hashlib.sha256(content).hexdigest()[:12]}"

@@ -1,0 +1,225 @@
+"""The command line of the probes: plan, run, serve the embedded service, ask one address."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+import platformdirs
+from rich.console import Console
+from rich.table import Table
+
+from probes import __version__
+from probes.context import Context
+from probes.errors import AdrError, UsageError
+from probes.evidence import Missing, MissingReason, Tool
+from probes.fleet import Fleet, ProbeLimits, load_fleet, reference_name
+from probes.host import read_host
+from probes.plan import Part, Plan, plan
+from probes.redaction import Redactor, machine_paths
+
+EXIT_OK, EXIT_FINDINGS, EXIT_UNUSABLE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; every foreseeable failure is a message on stderr and exit code 2."""
+    arguments = _parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        return int(arguments.command(arguments))
+    except AdrError as exc:
+        print(f"probes: {exc}".replace("\n", "\nprobes: "), file=sys.stderr)
+        return EXIT_UNUSABLE
+    except KeyboardInterrupt:
+        print("probes: stopped before anything was measured", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_OK
+
+
+def _terminated(_signal: int, _frame: types.FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m probes",
+        description="Measure what this machine and the services of fleet.yml really do, and write it down as evidence.",
+        epilog="Exit codes: 0 done (a service that is down is a result, not a failure), 2 used wrongly or input broken, "
+        "130 stopped with Ctrl-C; what was measured until then is kept.",
+    )
+    parser.add_argument("--version", action="version", version=f"inference-adr {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    for name, text in (("run", "measure and write evidence"), ("plan", "print what `run` would do, and stop")):
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        command.add_argument("parts", nargs="*", metavar="PART", help=f"what to probe: {', '.join(Part)} (default: all)")
+        command.add_argument("--service", action="append", default=[], metavar="NAME", help="ask only this service")
+        command.add_argument("--quick", action="store_true", help="fewer capabilities and shorter prompts")
+        command.add_argument("--fleet", type=Path, default=Path("fleet.yml"), metavar="FILE", help="the inventory")
+        command.add_argument("--out", type=Path, default=Path("adr/local/evidence"), metavar="DIR", help="where evidence goes")
+        command.add_argument("--json", action="store_true", help="print the result as JSON")
+        if name == "run":
+            command.add_argument("--dry-run", action="store_true", help="print the plan and stop")
+        command.set_defaults(command=_run, dry_run=name == "plan")
+
+    serve = commands.add_parser("serve", help="serve the embedded model with the paths of OVMS on 127.0.0.1")
+    serve.add_argument("--port", type=int, default=8001)
+    serve.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="change a setting of fleet.yml")
+    serve.add_argument("--fleet", type=Path, default=Path("fleet.yml"), metavar="FILE")
+    serve.set_defaults(command=_serve)
+
+    endpoint = commands.add_parser("endpoint", help="ask one address what it is and what it has switched on")
+    endpoint.add_argument("--url", required=True)
+    endpoint.add_argument("--key-env", metavar="NAME", help="environment variable that holds the key")
+    endpoint.add_argument("--ca-file", metavar="FILE", help="certificate authority to trust for this address")
+    endpoint.add_argument("--insecure", action="store_true", help="do not verify TLS; the result says so")
+    endpoint.add_argument("--max-tokens", type=int, default=16, help="0 asks for no text at all (default: 16)")
+    endpoint.add_argument("--json", action="store_true", help="print the whole run as JSON")
+    endpoint.set_defaults(command=_endpoint)
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from probes.session import run_plan
+
+    fleet = load_fleet(arguments.fleet)
+    laid_out = plan(fleet, os.environ, parts=_parts(arguments.parts), services=arguments.service, quick=arguments.quick)
+    console = Console(stderr=arguments.json)
+    if not arguments.json or not arguments.dry_run:
+        _print_plan(console, laid_out)
+    if arguments.dry_run:
+        if arguments.json:
+            print(json.dumps([vars(step) for step in laid_out.steps], indent=1))
+        return EXIT_OK
+    context = _context(arguments.out, fleet, quick=arguments.quick, console=console)
+    result = run_plan(laid_out, fleet, context, os.environ)
+    if arguments.json:
+        print(json.dumps({"evidence": [str(path) for path in result.written], "interrupted": result.interrupted}, indent=1))
+    console.print(f"{len(result.written)} evidence files in {_shown(arguments.out)}", highlight=False)
+    if result.interrupted:
+        console.print("Stopped. What was measured until then is kept.", highlight=False)
+        return EXIT_INTERRUPTED
+    return EXIT_OK
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from probes.endpoints.embedded.server import parse_settings, serve
+    from probes.model import prepare_model
+
+    fleet = load_fleet(arguments.fleet)
+    settings = {**fleet.embedded.settings, **parse_settings(arguments.setting)}
+    model = prepare_model(_cache())
+    serve(model, settings, port=arguments.port)
+    return EXIT_OK
+
+
+def _endpoint(arguments: argparse.Namespace) -> int:
+    from probes.endpoints.probe import Target, probe_endpoint
+
+    key = None
+    if arguments.key_env:
+        key = os.environ.get(arguments.key_env, "").strip()
+        if not key:
+            raise UsageError(f"--key-env {arguments.key_env}: is unset or empty; expected a variable that holds the key")
+    if arguments.max_tokens < 0:
+        raise UsageError(f"--max-tokens {arguments.max_tokens}: is negative; expected 0 or more")
+    limits = ProbeLimits(requests=2 if arguments.max_tokens else 0, max_tokens=max(arguments.max_tokens, 1))
+    context = _context(Path(), None, quick=False, console=Console(stderr=True), secrets=[key] if key else [])
+    target = Target(
+        subject=urlsplit(arguments.url).hostname or "address",
+        url=arguments.url,
+        scope=context.local,
+        key=key,
+        ca_file=arguments.ca_file,
+        insecure=arguments.insecure,
+        limits=limits,
+        shown_url=arguments.url,
+        expected=None,
+    )
+    run = probe_endpoint(context, target)
+    if arguments.json:
+        print(run.model_dump_json(indent=1))
+    else:
+        from probes.endpoints.report import lines
+
+        print("\n".join(lines(run)))
+    return EXIT_OK
+
+
+def _parts(words: Sequence[str]) -> list[Part]:
+    try:
+        return [Part(word) for word in words]
+    except ValueError as exc:
+        wrong = next(word for word in words if word not in set(Part))
+        raise UsageError(f"{wrong}: is not a part; expected {', '.join(Part)}") from exc
+
+
+def _context(out: Path, fleet: Fleet | None, *, quick: bool, console: Console, secrets: Sequence[str] = ()) -> Context:
+    root = Path.cwd()
+    names = [reference_name(service.api_key) for service in fleet.services.values() if service.api_key] if fleet else []
+    addresses = [reference_name(service.url) for service in fleet.services.values() if service.url] if fleet else []
+    known = [os.environ.get(name, "") for name in (*names, *addresses) if name]
+    paths = machine_paths(home=Path.home(), repository=root, environment=Path(sys.prefix), cache=_cache())
+    redact = Redactor(secrets=[*known, *secrets], paths=paths)
+    command = shlex.join(["python", "-m", "probes", *sys.argv[1:]])
+    return Context(
+        root=root,
+        evidence=out,
+        cache=_cache(),
+        client=read_host(),
+        tool=Tool(version=__version__, git_revision=_git_revision(root), command=redact.text(command)),
+        redact=redact,
+        clock=lambda: datetime.now(UTC),
+        say=lambda line: console.print(redact.text(line), highlight=False, markup=False),
+        quick=quick,
+    )
+
+
+def _cache() -> Path:
+    named = os.environ.get("INFERENCE_ADR_CACHE", "").strip()
+    return Path(named) if named else platformdirs.user_cache_path("inference-adr")
+
+
+def _git_revision(root: Path) -> str | Missing:
+    """Name the commit, with '+changes' when tracked files differ from it."""
+    try:
+        run = subprocess.run(  # noqa: S603
+            ["git", "-C", str(root), "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+changes"],  # noqa: S607
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return Missing(missing=MissingReason.NOT_APPLICABLE, detail="not a git checkout")
+    return run.stdout.strip()
+
+
+def _print_plan(console: Console, laid_out: Plan) -> None:
+    table = Table(title=f"Plan: about {laid_out.about_s / 60:.1f} min on two cores", title_justify="left", box=None)
+    for heading in ("part", "what", "where", "load"):
+        table.add_column(heading, overflow="fold")
+    for step in laid_out.steps:
+        table.add_row(step.part.value, step.subject, step.target, step.load)
+    console.print(table, markup=False)
+
+
+def _shown(path: Path) -> str:
+    return f"{path}/" if str(path) != "." else "./"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

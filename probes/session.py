@@ -1,0 +1,69 @@
+"""One probe run from plan to evidence files: each part writes as soon as it knows something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from probes.context import Context
+from probes.devices.probe import probe_devices
+from probes.endpoints.embedded.server import running
+from probes.endpoints.probe import Target, probe_endpoint, survey
+from probes.evidence import Run, write_run
+from probes.fleet import Fleet, RuntimeName
+from probes.micro.probe import probe_micro
+from probes.model import prepare_model
+from probes.plan import EMBEDDED, Part, Plan
+
+
+@dataclass
+class Result:
+    """The files a run left behind, in the order they were written."""
+
+    written: list[Path] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def run_plan(plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, str]) -> Result:
+    """Carry out a plan; Ctrl-C ends it after the children are gone and keeps what is written.
+
+    Raises:
+        HostError: the model cannot be prepared or the evidence folder cannot be written.
+    """
+    result = Result()
+    try:
+        for part in plan.parts:
+            for runs in _part(part, plan, fleet, context, environ):
+                result.written.extend(write_run(run, context.evidence) for run in runs)
+    except KeyboardInterrupt:
+        result.interrupted = True
+    return result
+
+
+def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, str]) -> Iterable[list[Run]]:
+    if part is Part.DEVICES:
+        yield probe_devices(context, prepare_model(context.cache))
+    elif part is Part.MICRO:
+        yield probe_micro(context, prepare_model(context.cache))
+    else:
+        if plan.embedded:
+            yield [_embedded(fleet, context)]
+        if plan.services:
+            reached, seen = survey(context, fleet, environ, plan.services)
+            yield [*reached, seen]
+
+
+def _embedded(fleet: Fleet, context: Context) -> Run:
+    context.say("Starting the embedded service on 127.0.0.1")
+    with running(fleet.embedded.settings, context.cache) as address:
+        context.say("Asking the embedded service")
+        target = Target(
+            subject=EMBEDDED,
+            url=address.url,
+            scope=context.local,
+            limits=fleet.embedded.probing,
+            shown_url="http://127.0.0.1 (started for the run)",
+            expected=RuntimeName.OPENVINO_GENAI_EMBEDDED,
+        )
+        return probe_endpoint(context, target)

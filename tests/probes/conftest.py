@@ -1,0 +1,64 @@
+"""Values that tests of the probes share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from probes.context import Context
+from probes.evidence import Host, HostTuning, Missing, MissingReason, Tool
+from probes.redaction import Redactor
+
+_ABSENT = Missing(missing=MissingReason.NO_SENSOR)
+
+
+def host() -> Host:
+    tuning = HostTuning(
+        governor=_ABSENT,
+        huge_pages="0",
+        transparent_huge_pages="madvise",
+        swap_bytes=0,
+        numa_nodes=1,
+        container_cpu_limit=_ABSENT,
+        container_memory_bytes=_ABSENT,
+    )
+    return Host(
+        alias="local-abc123",
+        fingerprint="abc123abc123",
+        cpu="Example CPU",
+        isa=("avx2",),
+        physical_cores=2,
+        logical_cores=2,
+        memory_bytes=24 * 2**30,
+        os="Debian 12",
+        kernel="6.1",
+        driver=_ABSENT,
+        tuning=tuning,
+    )
+
+
+class Clock:
+    """A clock that advances one second each time it is read."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(
+        root=tmp_path,
+        evidence=tmp_path / "evidence",
+        cache=tmp_path / "cache",
+        client=host(),
+        tool=Tool(version="0.1.0", git_revision="abc", command="python -m probes run"),
+        redact=Redactor(secrets=["canary-key-1234"], paths={"/home/someone": "~"}),
+        clock=Clock(),
+        say=lambda _line: None,
+    )

@@ -1,0 +1,40 @@
+"""Keys and machine paths disappear wherever they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from probes.redaction import Redactor, machine_paths
+
+PATHS = machine_paths(
+    home=Path("/home/a"),
+    repository=Path("/home/a/src/adr"),
+    environment=Path("/home/a/src/adr/.nox/shared"),
+    cache=Path("/c/x"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/home/a/src/adr/.nox/shared/lib/x.py:3", "<environment>/lib/x.py:3"),
+        ("at /home/a/src/adr/fleet.yml", "at <repository>/fleet.yml"),
+        ("/home/a", "~"),
+        ("/home/abc/x", "/home/abc/x"),
+        ("token top-secret.", "token [redacted]."),
+        ("Authorization: Bearer abcdef123456", "Authorization: Bearer [redacted]"),
+        ("GET https://h/v1?api_key=K&x=1 failed", "GET https://h/v1?[redacted] failed"),
+        ("http://me:pw@h:8000/v3", "http://[redacted]@h:8000/v3"),
+        ("key sk-abcdefghijklmnop1", "key [redacted]"),
+        ("what is 2+2? yes", "what is 2+2? yes"),
+    ],
+)
+def test_text(text: str, expected: str) -> None:
+    assert Redactor(secrets=["top-secret", "x"], paths=PATHS).text(text) == expected
+
+
+def test_json_is_redacted_in_keys_and_values() -> None:
+    redact = Redactor(secrets=["canary"])
+    assert redact.json({"canary": ["a canary", 1, None, True]}) == {"[redacted]": ["a [redacted]", 1, None, True]}
