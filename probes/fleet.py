@@ -21,9 +21,13 @@ _REFERENCE = re.compile(r"^\$\{([A-Z][A-Z0-9_]*)\}$")
 
 
 class Unknown(Model):
-    """Something the source does not say; the question stands where the answer belongs."""
+    """Something the source does not say; the question stands where the answer belongs.
+
+    `among` are the answers it leaves open, where it says that much; empty when it does not.
+    """
 
     unknown: str
+    among: tuple[Name, ...] = ()
 
 
 class ServiceKind(StrEnum):
@@ -290,8 +294,9 @@ def dangling(fleet: Fleet) -> Iterator[tuple[strictyaml.Loc, str, str]]:
     for n, pool in enumerate(fleet.topology.compatible_pools):
         uses.extend((("topology", "compatible_pools", n, m), name, services) for m, name in enumerate(pool))
     for loc, name, known in uses:
-        if isinstance(name, str) and name not in known:
-            yield loc, f"is {name!r}", f"one of {', '.join(sorted(known))}"
+        for one in (name,) if isinstance(name, str) else name.among:
+            if one not in known:
+                yield loc, f"is {one!r}", f"one of {', '.join(sorted(known))}"
 
 
 def reference_name(value: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -46,7 +47,6 @@ def load(
 def loads(text: str, model: type[M], place: str, check: Callable[[M], Iterable[tuple[Loc, str, str]]] | None = None) -> M:
     """Read YAML text into a model; `place` names it in messages."""
     try:
-        node = YAML(typ="rt", pure=True).compose(text)
         value = _reader().load(text)
     except MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else 1
@@ -58,14 +58,38 @@ def loads(text: str, model: type[M], place: str, check: Callable[[M], Iterable[t
         # JSON mode lets strict models take enum words and ISO dates, and nothing else, as text.
         loaded = model.model_validate_json(json.dumps(value, default=str))
     except ValidationError as exc:
+        node = _composed(text)
         raise InputError(problems_of(exc, lambda loc: _place(place, node, loc))) from exc
     problems = [
-        Problem(place=_place(place, node, loc), found=found, expected=expected)
+        Problem(place=_place(place, _composed(text), loc), found=found, expected=expected)
         for loc, found, expected in (check(loaded) if check else ())
     ]
     if problems:
         raise InputError(problems)
     return loaded
+
+
+def spans(text: str) -> dict[str, tuple[int, int]]:
+    """Locate each top-level field of a mapping that `loads` accepts: from its key to the end of its value.
+
+    Blank lines and comments after a value are not part of it.
+    """
+    node = _composed(text)
+    if not isinstance(node, MappingNode):
+        return {}
+    found = {}
+    for key, value in node.value:
+        start, end = key.start_mark.index, value.end_mark.index
+        found[key.value] = (start, start + len(_TRAILING.sub("", text[start:end])))
+    return found
+
+
+_TRAILING = re.compile(r"(?:\s|(?<=\s)#[^\r\n]*(?:\r?\n|\Z))+\Z")
+
+
+def _composed(text: str) -> Node | None:
+    """Parse once more for the lines of fields: half of all the time, and only an error asks for them."""
+    return YAML(typ="rt", pure=True).compose(text)  # type: ignore[no-any-return]
 
 
 class _Constructor(SafeConstructor):
@@ -94,7 +118,7 @@ def _place(file: str, root: Node | None, loc: Loc) -> str:
             if pair is not None:
                 line, node = pair[0].start_mark.line + 1, pair[1]
                 path.append(str(part))
-            elif index == len(loc) - 1 and str(part).isidentifier() and part not in _TYPE_WORDS:
+            elif index == len(loc) - 1 and str(part).replace("-", "_").isidentifier() and part not in _TYPE_WORDS:
                 path.append(str(part))
         elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
             node = node.value[part]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from probes.context import Context
 from probes.evidence import Host, HostTuning, Missing, MissingReason, Tool
+from probes.model import ModelFiles, find_source, genai_version, prepare_model
 from probes.redaction import Redactor
 
 _ABSENT = Missing(missing=MissingReason.NO_SENSOR)
@@ -62,3 +64,24 @@ def context(tmp_path: Path) -> Context:
         clock=Clock(),
         say=lambda _line: None,
     )
+
+
+@pytest.fixture(scope="session")
+def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for converted models that lasts as long as the tests do."""
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="session")
+def prepared(model_cache: Path) -> list[ModelFiles]:
+    """What two callers got that asked for the model at the same time; a killed conversion had left something behind."""
+    recorded = find_source().recorded_sha256 or ""
+    (model_cache / f".{recorded[:12]}-{genai_version()}.killed.part").mkdir()
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(prepare_model, [model_cache, model_cache]))
+
+
+@pytest.fixture(scope="session")
+def model_files(prepared: list[ModelFiles]) -> ModelFiles:
+    """The real model, converted once for all tests."""
+    return prepared[0]

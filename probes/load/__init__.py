@@ -1,0 +1,1 @@
+"""The measuring instrument: framing, decoding and timing of streamed answers."""

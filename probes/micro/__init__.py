@@ -1,0 +1,1 @@
+"""Micro-benchmarks of OpenVINO GenAI on this machine: each technique off and on in turn, in one process."""

@@ -1,0 +1,136 @@
+"""From rounds to metrics: one sample per repetition and arm, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from probes.evidence import Direction, Metric, Missing, MissingReason, Per
+from probes.micro.rounds import Report, Request, Round
+
+P95_MIN_REQUESTS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """A metric of the contract or beside it: its unit and which way it improves."""
+
+    name: str
+    unit: str
+    direction: Direction
+
+
+TTFT = Quantity(name="ttft_s", unit="s", direction=Direction.LOWER)
+DECODE = Quantity(name="decode_tok_s", unit="tok/s", direction=Direction.HIGHER)
+AGGREGATE = Quantity(name="aggregate_tok_s", unit="tok/s", direction=Direction.HIGHER)
+LATENCY = Quantity(name="latency_s", unit="s", direction=Direction.LOWER)
+P95_LATENCY = Quantity(name="p95_latency_s", unit="s", direction=Direction.LOWER)
+ERROR_RATE = Quantity(name="error_rate", unit="share", direction=Direction.LOWER)
+MEMORY = Quantity(name="memory_bytes", unit="B", direction=Direction.LOWER)
+VRAM = Quantity(name="vram_bytes", unit="B", direction=Direction.LOWER)
+POWER = Quantity(name="power_w", unit="W", direction=Direction.LOWER)
+QUALITY = Quantity(name="task_quality", unit="share", direction=Direction.HIGHER)
+CACHE_USAGE = Quantity(name="cache_usage_percent", unit="%", direction=Direction.NEUTRAL)
+AGREEMENT = Quantity(name="token_agreement", unit="share", direction=Direction.HIGHER)
+CONTRACT = (TTFT, DECODE, AGGREGATE, P95_LATENCY, ERROR_RATE, MEMORY, VRAM, POWER, QUALITY)
+
+
+def measured(report: Report, seconds: Sequence[float], peak_rss_bytes: int, device: str) -> tuple[Metric, ...]:
+    """Turn a report and the time of each of its rounds into metrics per arm.
+
+    Memory belongs to the run as a whole: the arms share one process.
+    """
+    timed = list(zip(report.rounds, seconds, strict=True))
+    found = [_metric(MEMORY, "", Per.RUN, (float(peak_rss_bytes),)), _vram(device)]
+    baseline = next(arm.name for arm in report.arms if arm.role == "baseline")
+    reference = [row for row, _ in timed if row.arm == baseline]
+    for arm in report.arms:
+        rows = [(row, time_s) for row, time_s in timed if row.arm == arm.name]
+        found += _of_arm(arm.name, rows)
+        if arm.name != baseline:
+            shares = tuple(_agreement(other, row) for other, (row, _) in zip(reference, rows, strict=True))
+            found.append(_metric(AGREEMENT, arm.name, Per.REPETITION, shares))
+    return tuple(found)
+
+
+def unmeasured(words: str) -> tuple[Metric, ...]:
+    """Say for the whole contract that the benchmark failed, and how."""
+    return tuple(_missing(quantity, "", MissingReason.FAILED, words) for quantity in CONTRACT)
+
+
+def p95(values: Sequence[float]) -> float:
+    """Pick the nearest rank: the smallest value that at least 95 % of all are not above; never interpolated."""
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1]
+
+
+def _of_arm(arm: str, rows: Sequence[tuple[Round, float]]) -> list[Metric]:
+    def per_repetition(quantity: Quantity, value: Callable[[Request], float]) -> Metric:
+        samples = tuple(median(value(request) for request in row.requests) for row, _ in rows)
+        return _metric(quantity, arm, Per.REPETITION, samples)
+
+    latencies = tuple(request.latency_s for row, _ in rows for request in row.requests)
+    return [
+        per_repetition(TTFT, lambda request: request.ttft_s),
+        per_repetition(DECODE, lambda request: request.decode_tok_s),
+        _metric(AGGREGATE, arm, Per.REPETITION, tuple(_tokens(row) / time_s for row, time_s in rows)),
+        _metric(LATENCY, arm, Per.REQUEST, latencies),
+        _p95_latency(arm, latencies),
+        # A request that fails or answers short ends the benchmark, so a report holds none.
+        _metric(ERROR_RATE, arm, Per.REPETITION, tuple(0.0 for _ in rows)),
+        _power(arm, [row.power_w for row, _ in rows]),
+        _missing(QUALITY, arm, MissingReason.NOT_MEASURED, "no task suite ran; token_agreement compares the greedy tokens"),
+        _metric(CACHE_USAGE, arm, Per.REPETITION, tuple(row.cache_usage_percent for row, _ in rows)),
+    ]
+
+
+def _p95_latency(arm: str, latencies: Sequence[float]) -> Metric:
+    if len(latencies) < P95_MIN_REQUESTS:
+        detail = f"{len(latencies)} requests; a p95 needs {P95_MIN_REQUESTS}"
+        return _missing(P95_LATENCY, arm, MissingReason.TOO_FEW_SAMPLES, detail)
+    return _metric(P95_LATENCY, arm, Per.RUN, (p95(latencies),))
+
+
+def _vram(device: str) -> Metric:
+    if device == "CPU":
+        return _missing(VRAM, "", MissingReason.NOT_APPLICABLE, "runs on CPU; memory_bytes holds the process")
+    return _missing(VRAM, "", MissingReason.NOT_MEASURED, f"no reading of {device} memory was taken")
+
+
+def _power(arm: str, readings: Sequence[float | Missing]) -> Metric:
+    watts = tuple(reading for reading in readings if not isinstance(reading, Missing))
+    absent = next((reading for reading in readings if isinstance(reading, Missing)), None)
+    if absent is not None:
+        return Metric(name=POWER.name, unit=POWER.unit, direction=POWER.direction, per=Per.REPETITION, arm=arm, missing=absent)
+    return _metric(POWER, arm, Per.REPETITION, watts)
+
+
+def _tokens(row: Round) -> int:
+    return sum(len(request.tokens) for request in row.requests)
+
+
+def _agreement(baseline: Round, candidate: Round) -> float:
+    """Give the share of the baseline's tokens that the candidate repeats before it first differs."""
+    pairs = zip(baseline.requests, candidate.requests, strict=True)
+    same = sum(_same_start(one.tokens, other.tokens) for one, other in pairs)
+    return same / _tokens(baseline)
+
+
+def _same_start(one: Sequence[int], other: Sequence[int]) -> int:
+    return next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other)))
+
+
+def _metric(quantity: Quantity, arm: str, per: Per, samples: tuple[float, ...]) -> Metric:
+    return Metric(name=quantity.name, unit=quantity.unit, direction=quantity.direction, per=per, arm=arm, samples=samples)
+
+
+def _missing(quantity: Quantity, arm: str, reason: MissingReason, detail: str) -> Metric:
+    return Metric(
+        name=quantity.name,
+        unit=quantity.unit,
+        direction=quantity.direction,
+        per=Per.REPETITION,
+        arm=arm,
+        missing=Missing(missing=reason, detail=detail),
+    )

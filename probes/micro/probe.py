@@ -1,0 +1,223 @@
+"""The micro-benchmarks as runs: each module in a child of its own, its rounds as metrics per arm."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from probes.child import ChildResult, Outcome, run_child
+from probes.context import Context
+from probes.devices.dump import Dump, executes_elsewhere
+from probes.devices.engine import RUNTIME
+from probes.devices.words import runtime_words
+from probes.errors import UsageError
+from probes.evidence import (
+    Decoding,
+    Device,
+    Load,
+    Missing,
+    MissingReason,
+    Provenance,
+    ProvenanceKind,
+    Run,
+    RunKind,
+    Runtime,
+    Scalar,
+    Setting,
+    Technique,
+    run_id,
+)
+from probes.micro.metrics import measured, unmeasured
+from probes.micro.rounds import Report
+from probes.micro.session import ENVIRONMENT
+from probes.model import ModelFiles, genai_version
+
+MODULES = {
+    "prefix-caching": "bench_prefix_caching",
+    "continuous-batching": "bench_continuous_batching",
+}
+TIMEOUT_S = 300.0
+MEMORY_BYTES = 6 * 2**30
+# Fewer samples give no 95 % interval of a median.
+MIN_REPETITIONS = 6
+_CONTROLS = {
+    "enable_prefix_caching": Technique.PREFIX_CACHING,
+    "max_num_seqs": Technique.CONTINUOUS_BATCHING,
+    "max_num_batched_tokens": Technique.CONTINUOUS_BATCHING,
+    "dynamic_split_fuse": Technique.CONTINUOUS_BATCHING,
+    "num_kv_blocks": Technique.KV_CACHE,
+    "use_cache_eviction": Technique.KV_CACHE,
+    "KV_CACHE_PRECISION": Technique.KV_CACHE,
+    "use_sparse_attention": Technique.FLASH_ATTENTION,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    """A report, the time of each of its rounds, and the memory of the process they ran in."""
+
+    report: Report
+    seconds: tuple[float, ...]
+    peak_rss_bytes: int
+
+
+def probe_micro(
+    context: Context,
+    model: ModelFiles,
+    *,
+    only: Sequence[str] = (),
+    device: str = "CPU",
+    repetitions: int | None = None,
+) -> list[Run]:
+    """Run the named benchmarks, or all, one after the other; `repetitions` overrides how often each arm runs.
+
+    Raises:
+        UsageError: a name that is no benchmark.
+    """
+    unknown = [name for name in only if name not in MODULES]
+    if unknown:
+        raise UsageError(f"{unknown[0]}: is not a micro-benchmark; expected {', '.join(MODULES)}")
+    return [_probe(context, model, name, device, repetitions) for name in MODULES if not only or name in only]
+
+
+def _probe(context: Context, model: ModelFiles, subject: str, device: str, repetitions: int | None) -> Run:
+    started_at = context.clock()
+    busy = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="inference-adr-") as scratch:
+        result = run_child(
+            "probes.micro.session:run_benchmark",
+            {
+                "module": MODULES[subject],
+                "ir": str(model.ir),
+                "device": device,
+                "quick": context.quick,
+                "repetitions": repetitions,
+                "scratch": scratch,
+            },
+            timeout_s=TIMEOUT_S,
+            memory_bytes=MEMORY_BYTES,
+            env=ENVIRONMENT,
+            on_sent=lambda line: context.say(f"{subject}: {line}"),
+        )
+    common: dict[str, Any] = {
+        "server": context.client,
+        "runtime": Runtime(name=RUNTIME, version=genai_version()),
+        "model": model.facts,
+    }
+    if result.outcome is not Outcome.OK:
+        words = f"{result.outcome}: {runtime_words(result.words)}"
+        return context.run(
+            RunKind.MICRO,
+            subject,
+            started_at,
+            invalid=(f"the benchmark {result.outcome}",),
+            device=Missing(missing=MissingReason.FAILED, detail=words),
+            metrics=unmeasured(words),
+            native={"outcome": result.outcome.value, "words": result.words, "load_average_before": busy},
+            **common,
+        )
+    timed = _timed(result)
+    report = timed.report
+    return context.run(
+        RunKind.MICRO,
+        subject,
+        started_at,
+        invalid=doubts(report, device),
+        device=_device(report, device),
+        settings=_settings(report, run_id(started_at, context.client.alias, f"{RunKind.MICRO}-{subject}"), started_at),
+        load=load(report),
+        decoding=Decoding(temperature=0.0, do_sample=False, ignore_eos=True),
+        arms=report.arms,
+        metrics=measured(report, timed.seconds, timed.peak_rss_bytes, device),
+        native={
+            "pytest_benchmark": {"seconds": [*timed.seconds]},
+            "report": report.model_dump(mode="json"),
+            "load_average_before": busy,
+        },
+        **common,
+    )
+
+
+def doubts(report: Report, device: str) -> tuple[str, ...]:
+    """List why a report must not be used: too few rounds, another device, an arm that did not run as it says."""
+    found = []
+    repetitions = len(report.rounds) // len(report.arms)
+    if repetitions < MIN_REPETITIONS:
+        found.append(f"{MissingReason.TOO_FEW_SAMPLES}: {repetitions} repetitions of each arm; expected {MIN_REPETITIONS}")
+    for arm in report.arms:
+        dump = report.dumps.get(arm.name)
+        if dump is None:
+            continue
+        if wrong := executes_elsewhere(device, dump):
+            found.append(wrong)
+        for control, value in arm.settings.items():
+            live = dump.scheduler.get(control)
+            if live is not None and live != written(value):
+                found.append(f"{arm.name}: {control} is {live}; expected {written(value)}")
+    return tuple(dict.fromkeys(found))
+
+
+def load(report: Report) -> Load:
+    """Describe the load; requests are those that were timed, over all arms."""
+    first = report.arms[0].name
+    requests = [request for row in report.rounds for request in row.requests]
+    return Load(
+        schedule=report.schedule,
+        concurrency=report.concurrency,
+        requests=len(requests),
+        warmup_requests=report.warmup_requests,
+        prompt_tokens=tuple(request.prompt_tokens for row in report.rounds if row.arm == first for request in row.requests),
+        max_tokens=report.max_tokens,
+        prompt_set_sha256=report.prompt_set_sha256,
+    )
+
+
+def written(value: Scalar) -> str:
+    """Write a setting as the runtime prints it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read(text: str) -> Scalar:
+    """Read a setting from what the runtime prints."""
+    if text in {"true", "false"}:
+        return text == "true"
+    return int(text) if text.isdigit() else text
+
+
+def _timed(result: ChildResult) -> Timed:
+    entry: Any = result.value
+    return Timed(
+        report=Report.model_validate_json(json.dumps(entry["extra_info"]["report"])),
+        seconds=tuple(entry["stats"]["data"]),
+        peak_rss_bytes=result.peak_rss_bytes,
+    )
+
+
+def _device(report: Report, device: str) -> Device | Missing:
+    names = [dump.devices for dump in report.dumps.values()]
+    full = next((found[name] for found in names for name in found), None)
+    if full is None:
+        return Missing(
+            missing=MissingReason.NOT_MEASURED, detail=f"{device} was asked for; the engine did not say what executes"
+        )
+    return Device(name=device, full_name=full)
+
+
+def _settings(report: Report, source: str, at: datetime) -> tuple[Setting, ...]:
+    """Take the live settings that all arms share; those in which they differ belong to the arms."""
+    provenance = Provenance(kind=ProvenanceKind.OBSERVED, date=at.date(), source=source)
+    live = [_controls(dump) for dump in report.dumps.values()]
+    shared = {name: value for name, value in (live[0] if live else {}).items() if all(one.get(name) == value for one in live)}
+    return tuple(
+        Setting(technique=_CONTROLS[name], control=name, value=read(value), provenance=provenance)
+        for name, value in shared.items()
+    )
+
+
+def _controls(dump: Dump) -> dict[str, str]:
+    return {name: value for name, value in {**dump.scheduler, **dump.properties}.items() if name in _CONTROLS}

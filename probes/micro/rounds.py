@@ -1,0 +1,67 @@
+"""What a benchmark hands to the probe: its arms, and one row per measured round."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from probes.devices.dump import Dump
+from probes.devices.engine import Answer
+from probes.evidence import Arm, Missing
+from probes.schema import Model
+
+
+class Request(Model):
+    """One request of a round, timed from the moment the round began."""
+
+    prompt_tokens: int
+    tokens: tuple[int, ...]
+    steps_to_first: int
+    ttft_s: float
+    latency_s: float
+    decode_tok_s: float
+
+    @classmethod
+    def of(cls, prompt_tokens: int, answer: Answer) -> Self:
+        """Take over what the engine answered."""
+        return cls(
+            prompt_tokens=prompt_tokens,
+            tokens=answer.tokens,
+            steps_to_first=answer.steps_to_first,
+            ttft_s=answer.ttft_s,
+            latency_s=answer.latency_s,
+            decode_tok_s=answer.decode_tok_s,
+        )
+
+
+class Round(Model):
+    """One repetition of one arm. `cache_usage_percent` is how full the KV cache was at its end."""
+
+    arm: str
+    requests: tuple[Request, ...]
+    cache_usage_percent: float
+    power_w: float | Missing
+
+
+class Report(Model):
+    """Everything a benchmark measured but the time of each round, which pytest-benchmark keeps.
+
+    Rounds alternate between the arms; `dumps` say what each arm's engine really ran with.
+    """
+
+    arms: tuple[Arm, ...]
+    rounds: tuple[Round, ...]
+    dumps: dict[str, Dump]
+    schedule: str
+    concurrency: int
+    warmup_requests: int
+    max_tokens: int
+    prompt_set_sha256: str
+
+    @model_validator(mode="after")
+    def _alternating(self) -> Self:
+        names = [arm.name for arm in self.arms]
+        if [row.arm for row in self.rounds] != names * (len(self.rounds) // len(names)):
+            raise ValueError(f"rounds that alternate between {', '.join(names)}")
+        return self

@@ -1,0 +1,52 @@
+"""One benchmark module run by pytest inside a child process."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from probes.devices import dump
+from probes.micro.listener import Listener
+
+# Only pytest-benchmark may take part: a plugin or an option that someone uses elsewhere must not change a measurement.
+ENVIRONMENT = {**dump.ENVIRONMENT, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+
+
+def run_benchmark(
+    *,
+    module: str,
+    ir: str,
+    device: str,
+    quick: bool,
+    repetitions: int | None,
+    scratch: str,
+    emit: Callable[[JsonValue], None],
+) -> JsonValue:
+    """Run one module and return pytest-benchmark's entry for it; `scratch` is a folder the caller removes.
+
+    Raises:
+        RuntimeError: the benchmark failed, in the words of what failed.
+    """
+    folder = Path(__file__).resolve().parent
+    listener = Listener(emit)
+    written = Path(scratch) / "benchmark.json"
+    arguments = [
+        str(folder / f"{module}.py"),
+        *("-c", os.devnull, "--rootdir", str(folder.parents[1]), "--import-mode=importlib"),
+        *("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider", "-o", "python_files=bench_*.py", "-q"),
+        *("--benchmark-json", str(written), "--benchmark-storage", f"file://{scratch}", "--benchmark-disable-gc"),
+        *("--ir", ir, "--device", device),
+        *(["--quick"] if quick else []),
+        *(["--repetitions", str(repetitions)] if repetitions else []),
+    ]
+    pytest.main(arguments, plugins=[listener])
+    entries = json.loads(written.read_bytes())["benchmarks"] if written.exists() and written.stat().st_size else []
+    if len(entries) != 1 or listener.words:
+        raise RuntimeError("; ".join(listener.words) or f"{len(entries)} benchmarks ran; expected 1")
+    entry: JsonValue = entries[0]
+    return entry

@@ -1,0 +1,1 @@
+"""Readings of this machine while something runs on it: memory and power."""

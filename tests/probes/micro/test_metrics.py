@@ -1,0 +1,129 @@
+"""Samples per repetition and arm, and a reason for every contract metric that has none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from probes.evidence import Arm, Metric, Missing, MissingReason, Per
+from probes.micro.metrics import CONTRACT, measured, p95, unmeasured
+from probes.micro.rounds import Report, Request, Round
+
+NO_SENSOR = Missing(missing=MissingReason.NO_SENSOR, detail="no RAPL package")
+OFF = Arm(name="off", role="baseline", settings={"enable_prefix_caching": False})
+ON = Arm(name="on", role="candidate", settings={"enable_prefix_caching": True})
+
+
+def request(ttft_s: float = 0.5, latency_s: float = 1.0, tokens: tuple[int, ...] = (7, 8, 9, 10)) -> Request:
+    rate = (len(tokens) - 1) / (latency_s - ttft_s)
+    return Request(prompt_tokens=160, tokens=tokens, steps_to_first=1, ttft_s=ttft_s, latency_s=latency_s, decode_tok_s=rate)
+
+
+def row(arm: str, *requests: Request, power_w: float | Missing = NO_SENSOR) -> Round:
+    return Round(arm=arm, requests=requests or (request(),), cache_usage_percent=2.5, power_w=power_w)
+
+
+def report(*rounds: Round) -> Report:
+    return Report(
+        arms=(OFF, ON),
+        rounds=rounds,
+        dumps={},
+        schedule="one at a time",
+        concurrency=1,
+        warmup_requests=2,
+        max_tokens=4,
+        prompt_set_sha256="0" * 64,
+    )
+
+
+def found(metrics: tuple[Metric, ...], name: str, arm: str) -> Metric:
+    (metric,) = [m for m in metrics if (m.name, m.arm) == (name, arm)]
+    return metric
+
+
+def test_each_repetition_is_one_sample_of_its_own_arm() -> None:
+    metrics = measured(
+        report(row("off", request(0.5, 1.0)), row("on", request(0.1, 0.6)), row("off", request(0.7, 1.2)), row("on")),
+        [2.0, 1.0, 4.0, 1.0],
+        peak_rss_bytes=1000,
+        device="CPU",
+    )
+    assert found(metrics, "ttft_s", "off").samples == (0.5, 0.7)
+    assert found(metrics, "ttft_s", "on").samples == (0.1, 0.5)
+    assert found(metrics, "aggregate_tok_s", "off").samples == (2.0, 1.0)
+    assert found(metrics, "aggregate_tok_s", "on").samples == (4.0, 4.0)
+    assert found(metrics, "decode_tok_s", "off").samples == pytest.approx((6.0, 6.0))
+    assert found(metrics, "error_rate", "on").samples == (0.0, 0.0)
+    assert found(metrics, "cache_usage_percent", "on").samples == (2.5, 2.5)
+    assert found(metrics, "memory_bytes", "").samples == (1000.0,)
+    assert found(metrics, "memory_bytes", "").per is Per.RUN
+
+
+def test_a_repetition_of_several_requests_gives_their_median_and_keeps_each_latency() -> None:
+    several = (request(0.1, 1.0), request(0.2, 1.1), request(0.9, 1.9))
+    metrics = measured(report(row("off", *several), row("on", *several)), [2.0, 2.0], 1, "CPU")
+    assert found(metrics, "ttft_s", "off").samples == (0.2,)
+    assert found(metrics, "latency_s", "off").samples == (1.0, 1.1, 1.9)
+    assert found(metrics, "latency_s", "off").per is Per.REQUEST
+    assert found(metrics, "aggregate_tok_s", "off").samples == (6.0,)
+
+
+@pytest.mark.parametrize("rounds", [19, 20])
+def test_a_p95_needs_twenty_requests(rounds: int) -> None:
+    rows = [row(arm, request(0.1, 1.0 + n)) for n in range(rounds) for arm in ("off", "on")]
+    metric = found(measured(report(*rows), [1.0] * len(rows), 1, "CPU"), "p95_latency_s", "off")
+    if rounds < 20:
+        assert metric.missing == Missing(missing=MissingReason.TOO_FEW_SAMPLES, detail="19 requests; a p95 needs 20")
+    else:
+        assert metric.samples == (19.0,)
+
+
+@pytest.mark.parametrize(("values", "expected"), [([10, 20, 30], 30), (list(range(1, 101)), 95), (list(range(1, 21)), 19)])
+def test_p95_is_the_nearest_rank(values: list[float], expected: float) -> None:
+    assert p95(values) == expected
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e9), min_size=1))
+def test_p95_never_leaves_the_data(values: list[float]) -> None:
+    assert p95(values) in values
+    assert sum(value <= p95(values) for value in values) >= 0.95 * len(values)
+
+
+def test_agreement_counts_tokens_before_the_first_difference() -> None:
+    metrics = measured(report(row("off"), row("on", request(tokens=(7, 8, 0, 10))), row("off"), row("on")), [1.0] * 4, 1, "CPU")
+    assert found(metrics, "token_agreement", "on").samples == (0.5, 1.0)
+    assert not [m for m in metrics if m.name == "token_agreement" and m.arm != "on"]
+
+
+def test_power_is_there_for_every_repetition_or_missing_with_its_reason() -> None:
+    metrics = measured(
+        report(row("off", power_w=40.0), row("on", power_w=50.0), row("off", power_w=41.0), row("on")), [1.0] * 4, 1, "CPU"
+    )
+    assert found(metrics, "power_w", "off").samples == (40.0, 41.0)
+    assert found(metrics, "power_w", "on").missing == NO_SENSOR
+
+
+@pytest.mark.parametrize(("device", "reason"), [("CPU", MissingReason.NOT_APPLICABLE), ("GPU.1", MissingReason.NOT_MEASURED)])
+def test_the_whole_contract_is_answered(device: str, reason: MissingReason) -> None:
+    metrics = measured(report(row("off"), row("on")), [1.0, 1.0], 1, device)
+    vram = found(metrics, "vram_bytes", "").missing
+    assert vram is not None
+    assert vram.missing is reason
+    for quantity in CONTRACT:
+        held = [m for m in metrics if m.name == quantity.name]
+        assert {m.arm for m in held} in ({""}, {"off", "on"}), quantity.name
+        assert all(m.samples or (m.missing and m.missing.detail) for m in held)
+
+
+def test_a_failed_benchmark_answers_the_whole_contract_with_its_words() -> None:
+    metrics = unmeasured("timed out: no end after 300 s")
+    assert [m.name for m in metrics] == [quantity.name for quantity in CONTRACT]
+    assert {m.missing for m in metrics} == {Missing(missing=MissingReason.FAILED, detail="timed out: no end after 300 s")}
+
+
+@pytest.mark.parametrize("arms", [("off", "off"), ("on", "off"), ("off",), ("off", "on", "off")])
+def test_rounds_that_do_not_alternate_are_no_report(arms: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError, match="rounds that alternate between off, on"):
+        report(*(row(arm) for arm in arms))
