@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from probes.evidence import Metric
+from probes.evidence import Metric, Per
 
 CONFIDENCE = 0.95
 FEWEST_FOR_P95 = 20
@@ -24,11 +24,14 @@ class Spread:
     bounds_median: bool
 
 
-def spread(samples: Sequence[float]) -> Spread:
-    """Summarise at least one sample; bounds are order statistics, so they never leave the data."""
+def spread(samples: Sequence[float], per: Per = Per.REPETITION) -> Spread:
+    """Summarise at least one sample; bounds are order statistics, so they never leave the data.
+
+    Requests of one run share the machine's mood and are no independent samples: they get their range.
+    """
     ordered = sorted(samples)
     n = len(ordered)
-    rank = _rank(n)
+    rank = None if per is Per.REQUEST else _rank(n)
     low, high = (ordered[rank], ordered[n - 1 - rank]) if rank is not None else (ordered[0], ordered[-1])
     return Spread(median=statistics.median(ordered), low=low, high=high, n=n, bounds_median=rank is not None)
 
@@ -50,13 +53,13 @@ def summary(metric: Metric) -> str:
     if metric.missing is not None:
         detail = f": {metric.missing.detail}" if metric.missing.detail else ""
         return f"{metric.missing.missing}{detail}"
-    one = spread(metric.samples)
+    one = spread(metric.samples, metric.per)
     if one.n == 1:
         return f"{quantity(one.median, metric.unit)} (one {metric.per}, no spread)"
     factor, unit = _scale(one.median, metric.unit)
     bounds = f"{_digits(one.low / factor)} to {_digits(one.high / factor)}"
-    kind = "95 % of the median" if one.bounds_median else "range"
-    return f"{_digits(one.median / factor)} {unit} ({kind} {bounds}; n = {one.n} {metric.per}s)"
+    kind = "95 % interval" if one.bounds_median else "range"
+    return f"median {_digits(one.median / factor)} {unit}".rstrip() + f" ({kind} {bounds}; n = {one.n} {metric.per}s)"
 
 
 def _rank(n: int) -> int | None:
@@ -86,8 +89,9 @@ def _scale(value: float, unit: str) -> tuple[float, str]:
 
 
 def _digits(value: float) -> str:
-    """Keep three significant digits of a fraction and every digit of a whole number."""
-    if value == 0 or float(value).is_integer():
-        return f"{value:.0f}"
-    places = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:.{min(places, 6)}f}"
+    """Keep three significant digits, and every digit before the point."""
+    if value == 0:
+        return "0"
+    places = min(max(0, 2 - math.floor(math.log10(abs(value)))), 9)
+    written = f"{value:.{places}f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written

@@ -1,0 +1,203 @@
+"""From the corpus to assessments: gather what belongs to a scope, then let the seven rules speak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+from gen.assessment import Assessment
+from gen.corpus import Corpus
+from gen.coverage import Bearing, bearing, bearing_on_kind
+from gen.knowledge import Engine
+from gen.knowledge.schema import ENGINES
+from gen.techniques import RULES
+from gen.view import FLEET, LOCAL, RELEASE, ServiceView, Sighting, View
+from probes.errors import UsageError
+from probes.evidence import Capability, FleetScope, Missing, ProvenanceKind, Run, RunKind, Technique, newest
+from probes.fleet import ServiceKind, Unknown
+
+EMBEDDED = "embedded"
+WEIGHTS = "weight_precision"
+
+
+def scopes(corpus: Corpus) -> tuple[str, ...]:
+    """Name every scope: the fleet, then each measured machine, the one measured last first."""
+    return (FLEET, *(f"{LOCAL}{fingerprint}" for fingerprint in corpus.fingerprints()))
+
+
+def assess(corpus: Corpus, scope: str, on: date) -> tuple[Assessment, ...]:
+    """Assess the seven techniques in a scope as of a day, in the order of the matrix.
+
+    Raises:
+        UsageError: there is no such scope.
+    """
+    seen = view(corpus, scope, on)
+    return tuple(rule(seen) for rule in RULES.values())
+
+
+def view(corpus: Corpus, scope: str, on: date) -> View:
+    """Gather what the rules may look at: nothing of another scope, and nothing that was found later.
+
+    Raises:
+        UsageError: there is no such scope.
+    """
+    if scope == FLEET:
+        return _fleet(corpus, on)
+    if scope not in scopes(corpus):
+        raise UsageError(f"scope {scope!r} is not one of {', '.join(scopes(corpus))}")
+    return _local(corpus, scope, on)
+
+
+def _fleet(corpus: Corpus, on: date) -> View:
+    runs = [run for run in corpus.runs if isinstance(run.scope, FleetScope) and run.date <= on]
+    return View(
+        scope=FLEET,
+        on=on,
+        fleet=corpus.fleet,
+        knowledge=corpus.knowledge,
+        services=tuple(_declared(corpus, name, _of_service(runs, name)) for name in corpus.fleet.services),
+    )
+
+
+def _declared(corpus: Corpus, name: str, runs: tuple[Run, ...]) -> ServiceView:
+    fleet, entry = corpus.fleet, corpus.fleet.services[name]
+    declared = tuple(
+        Sighting(control=control, value=d.value, kind=ProvenanceKind.DECLARED, date=d.as_of, source=d.source or fleet.source)
+        for control, d in fleet.declared(name).items()
+    )
+    endpoint = newest(runs, RunKind.ENDPOINT, name)
+    version = _text(entry.runtime_version)
+    if version is not None:
+        day = entry.as_of or fleet.as_of
+        declared += (Sighting(control=RELEASE, value=version, kind=ProvenanceKind.DECLARED, date=day, source=fleet.source),)
+    seen = _seen(runs)
+    observed = next((str(sighting.value) for sighting in seen if sighting.control == RELEASE), None)
+    return ServiceView(
+        name=name,
+        title=entry.title,
+        kind=entry.kind,
+        engine=ENGINES.get(entry.runtime),
+        version=observed or version,
+        hosts=_open(entry.host),
+        devices=_open(entry.device),
+        model=None if entry.model is None else _text(entry.model.id),
+        parameters=None if entry.model is None else _text(entry.model.parameters),
+        on_host=entry.settings_live_on_host,
+        clients=tuple((client, fleet.clients[client]) for client in entry.clients),
+        sightings=declared + seen,
+        endpoint=endpoint.endpoint if endpoint else None,
+        runs=runs,
+        bearings=tuple((technique, bearing(entry, technique, corpus.knowledge)) for technique in Technique),
+    )
+
+
+def _local(corpus: Corpus, scope: str, on: date) -> View:
+    runs = tuple(run for run in corpus.scope_runs(scope.removeprefix(LOCAL)) if run.date <= on)
+    return View(
+        scope=scope,
+        on=on,
+        fleet=corpus.fleet,
+        knowledge=corpus.knowledge,
+        services=(_embedded(corpus, runs),),
+        capabilities=_capabilities(runs),
+    )
+
+
+def _embedded(corpus: Corpus, runs: tuple[Run, ...]) -> ServiceView:
+    """See the embedded service as this machine ran it; the inventory declares only its settings."""
+    fleet, kind = corpus.fleet, ServiceKind.TEXT_GENERATION
+    declared = tuple(
+        Sighting(control=control, value=value, kind=ProvenanceKind.DECLARED, date=fleet.as_of, source=fleet.source)
+        for control, value in fleet.embedded.settings.items()
+    )
+    endpoint = newest(runs, RunKind.ENDPOINT, EMBEDDED)
+    valid = [run for run in runs if run.validity.valid]
+    versions = [run.runtime.version for run in valid if not isinstance(run.runtime, Missing)]
+    devices = [run.device.name for run in valid if not isinstance(run.device, Missing) and run.kind is not RunKind.DEVICES]
+    models = [run.model.id for run in valid if not isinstance(run.model, Missing)]
+    bearings = tuple((technique, _by_kind(corpus, kind, technique)) for technique in Technique)
+    return ServiceView(
+        name=EMBEDDED,
+        title=fleet.embedded.title,
+        kind=kind,
+        engine=Engine.OPENVINO_GENAI,
+        version=next((version for version in reversed(versions) if isinstance(version, str)), None),
+        hosts=(runs[-1].client.alias,) if runs else (),
+        devices=tuple(devices[-1:]),
+        model=models[-1] if models else None,
+        parameters=None,
+        on_host=False,
+        clients=(),
+        sightings=declared + _seen(runs) + _weights(runs),
+        endpoint=endpoint.endpoint if endpoint else None,
+        runs=runs,
+        bearings=bearings,
+    )
+
+
+def _by_kind(corpus: Corpus, kind: ServiceKind, technique: Technique) -> Bearing:
+    return bearing_on_kind(kind, technique, corpus.knowledge)
+
+
+def _seen(runs: Iterable[Run]) -> tuple[Sighting, ...]:
+    """Read what the newest run that reached the service saw, with the provenance the run gives it."""
+    reached = [run for run in runs if run.kind is RunKind.ENDPOINT and run.validity.valid and run.settings]
+    run = max(reached, key=lambda run: (run.started_at, run.id), default=None)
+    if run is None:
+        return ()
+    found = [
+        Sighting(
+            control=setting.control,
+            value=setting.value,
+            kind=setting.provenance.kind,
+            date=setting.provenance.date,
+            source=setting.provenance.source,
+            run=run.id,
+        )
+        for setting in run.settings
+        if setting.provenance.kind is not ProvenanceKind.DECLARED
+    ]
+    if not isinstance(run.runtime, Missing) and isinstance(run.runtime.version, str):
+        found.append(_observed(RELEASE, run.runtime.version, run))
+    return tuple(found)
+
+
+def _weights(runs: tuple[Run, ...]) -> tuple[Sighting, ...]:
+    """Read the weight precision off the model that was loaded last, unless a setting tells it already."""
+    if any(sighting.control == WEIGHTS for sighting in _seen(runs)):
+        return ()
+    for run in reversed(runs):
+        if run.validity.valid and not isinstance(run.model, Missing) and isinstance(run.model.quantization, str):
+            return (_observed(WEIGHTS, run.model.quantization, run),)
+    return ()
+
+
+def _observed(control: str, value: str, run: Run) -> Sighting:
+    kind = ProvenanceKind.OBSERVED
+    return Sighting(control=control, value=value, kind=kind, date=run.date, source=run.id, run=run.id)
+
+
+def _capabilities(runs: Iterable[Run]) -> tuple[tuple[Run, Capability], ...]:
+    """Collect what each device proved to do, the last answer to each request; a quick run asks fewer of them.
+
+    An answer of another release than the last run's is history.
+    """
+    proven = [run for run in runs if run.kind is RunKind.DEVICES and run.validity.valid]
+    found: dict[tuple[str, str, str], tuple[Run, Capability]] = {}
+    for run in proven:
+        if run.runtime == proven[-1].runtime:
+            found |= {(run.subject, one.name, one.requested): (run, one) for one in run.capabilities}
+    return tuple(found[key] for key in sorted(found))
+
+
+def _of_service(runs: Iterable[Run], name: str) -> tuple[Run, ...]:
+    return tuple(run for run in runs if isinstance(run.scope, FleetScope) and run.scope.service == name)
+
+
+def _open(value: str | Unknown) -> tuple[str, ...]:
+    """Give the answers that are left open: one when it is known, none when nothing is said."""
+    return (value,) if isinstance(value, str) else value.among
+
+
+def _text(value: str | Unknown | Missing) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,251 @@
+"""What is known from outside this fleet: controls, facts, prices and releases, valid by release and by day."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
+
+from gen.knowledge.control import Control, ControlFile, Role
+from gen.knowledge.schema import (
+    AnyFact,
+    Bound,
+    ConflictFile,
+    Engine,
+    FactFile,
+    Known,
+    KnownConflict,
+    KnownFact,
+    Method,
+    News,
+    Release,
+    ReleaseFile,
+    Source,
+    SourceFile,
+    TechniqueEntry,
+    TechniqueFile,
+)
+from gen.versions import Version, known_version, parse_version
+from probes import strictyaml
+from probes.errors import InputError, Problem
+from probes.evidence import Technique
+from probes.fleet import ServiceKind
+
+_FOLDER = Path(__file__).parent
+_K = TypeVar("_K", bound=Known)
+_F = TypeVar("_F", bound=KnownFact)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """The whole knowledge base. Lists keep the order of the files.
+
+    A fact *exists* on a day when its release is out and its date has come; it *applies* to a service
+    when it exists and the service's release lies in its range. When it was last checked plays no part.
+    """
+
+    sources: MappingProxyType[str, Source]
+    techniques: MappingProxyType[Technique, TechniqueEntry]
+    instead: MappingProxyType[ServiceKind, str]
+    controls: MappingProxyType[Engine, tuple[Control, ...]]
+    facts: tuple[AnyFact, ...]
+    conflicts: tuple[KnownConflict, ...]
+    releases: tuple[Release, ...]
+
+    def control(self, engine: Engine | None, setting: str) -> Control | None:
+        """Find the control that a setting of an inventory or of evidence belongs to."""
+        return next((c for c in self._of(engine) if setting in c.settings), None)
+
+    def controls_of(self, engine: Engine | None, technique: Technique) -> tuple[Control, ...]:
+        """Give the controls that a runtime has for a technique; none for an unknown runtime."""
+        return tuple(c for c in self._of(engine) if c.technique is technique and not c.absent)
+
+    def settings_in(self, engine: Engine | None, role: Role, technique: Technique | None = None) -> tuple[str, ...]:
+        """Name the settings that play a role in a runtime, for one technique or for any."""
+        wanted = [c for c in self._of(engine) if c.role is role and technique in {None, c.technique}]
+        return tuple(setting for control in wanted for setting in control.settings)
+
+    def absent(self, engine: Engine | None, technique: Technique, version: str | None, on: date) -> Control | None:
+        """Find the statement that a runtime has no control for a technique, if there is one."""
+        mine = [c for c in self._of(engine) if c.technique is technique and c.absent]
+        return next((c for c in mine if engine and self.applies(c, engine, version, on)), None)
+
+    def facts_for(
+        self, kind: type[_F], engine: Engine | None, version: str | None, on: date, technique: Technique
+    ) -> tuple[_F, ...]:
+        """Give the facts of one kind that apply to a release of a runtime on a day."""
+        return tuple(
+            fact
+            for fact in self.facts
+            if isinstance(fact, kind) and fact.technique is technique and self._touches(fact, engine, version, on)
+        )
+
+    def conflicts_for(
+        self, engine: Engine | None, version: str | None, on: date, technique: Technique
+    ) -> tuple[KnownConflict, ...]:
+        """Give the prices of a technique in a release of a runtime on a day, due or not."""
+        return tuple(c for c in self.conflicts if c.technique is technique and self._touches(c, engine, version, on))
+
+    def newest_release(self, engine: Engine | None, on: date) -> Release | None:
+        """Give the highest release of a runtime that is out on a day."""
+        out = [release for release in self.releases if release.engine is engine and release.published <= on]
+        return max(out, key=lambda release: parse_version(release.version), default=None)
+
+    def source_of(self, known: Known) -> Source:
+        """Give the first source of a piece of knowledge."""
+        return self.sources[known.source]
+
+    def born(self, known: Known, engine: Engine) -> date | None:
+        """Date the day from which something is true of a runtime; None when it has no beginning."""
+        return None if known.true_from is None else self._day(known.true_from, engine)
+
+    def exists(self, known: Known, engine: Engine, on: date) -> bool:
+        """Tell whether something can be known of a runtime on a day."""
+        since, until = self.born(known, engine), known.true_until
+        return (since is None or since <= on) and (until is None or until.day is None or on < until.day)
+
+    def applies(self, known: Known, engine: Engine, version: str | None, on: date) -> bool:
+        """Tell whether something is true of a release of a runtime on a day.
+
+        Of an unknown release only what holds for every release is known to be true.
+        """
+        if not self.exists(known, engine, on):
+            return False
+        release = known_version(version)
+        since = _release(known.true_from)
+        until = _release(known.true_until)
+        if release is None:
+            return since is None and until is None
+        return (since is None or since <= release) and (until is None or release < until)
+
+    def _touches(self, known: KnownFact | KnownConflict, engine: Engine | None, version: str | None, on: date) -> bool:
+        return engine is not None and engine in known.engines and self.applies(known, engine, version, on)
+
+    def _of(self, engine: Engine | None) -> tuple[Control, ...]:
+        return () if engine is None else self.controls.get(engine, ())
+
+    def _day(self, bound: Bound, engine: Engine) -> date:
+        """Date a bound: the day named, or when the first listed release that reaches the named one came out."""
+        days = [] if bound.day is None else [bound.day]
+        if bound.release is not None:
+            wanted = parse_version(bound.release)
+            reached = [r.published for r in self.releases if r.engine is engine and parse_version(r.version) >= wanted]
+            days.append(min(reached, default=date.max))
+        return max(days)
+
+
+def load_knowledge(folder: Path = _FOLDER) -> Knowledge:
+    """Read and check the knowledge base.
+
+    Raises:
+        InputError: with file, line, field, value and expectation of every problem.
+    """
+    techniques = strictyaml.load(folder / "techniques.yaml", TechniqueFile, _place("techniques.yaml"))
+    files = sorted((folder / "controls").glob("*.yaml"))
+    controls = [strictyaml.load(path, ControlFile, _place(f"controls/{path.name}")) for path in files]
+    sources = strictyaml.load(folder / "sources.yaml", SourceFile, _place("sources.yaml")).sources
+    knowledge = Knowledge(
+        sources=MappingProxyType({source.id: source for source in sources}),
+        techniques=MappingProxyType({entry.technique: entry for entry in techniques.techniques}),
+        instead=MappingProxyType({kind: note.instead for kind, note in techniques.kinds.items()}),
+        controls=MappingProxyType({file.engine: file.controls for file in controls}),
+        facts=strictyaml.load(folder / "facts.yaml", FactFile, _place("facts.yaml")).facts,
+        conflicts=strictyaml.load(folder / "conflicts.yaml", ConflictFile, _place("conflicts.yaml")).conflicts,
+        releases=strictyaml.load(folder / "releases.yaml", ReleaseFile, _place("releases.yaml")).releases,
+    )
+    problems = list(_problems(knowledge, sources, [file.engine for file in controls]))
+    if problems:
+        raise InputError(problems)
+    return knowledge
+
+
+def _place(name: str) -> str:
+    return f"gen/knowledge/{name}"
+
+
+def _release(bound: Bound | None) -> Version | None:
+    return None if bound is None or bound.release is None else parse_version(bound.release)
+
+
+def _problems(knowledge: Knowledge, sources: Iterable[Source], engines: list[Engine]) -> Iterator[Problem]:
+    """Find what no single entry can see: doubled ids, dangling sources, ranges without a day, gaps."""
+    entries: list[tuple[str, Known]] = [("techniques.yaml", entry) for entry in knowledge.techniques.values()]
+    entries += [(f"controls/{engine}.yaml", c) for engine, items in knowledge.controls.items() for c in items]
+    entries += [("facts.yaml", fact) for fact in knowledge.facts]
+    entries += [("conflicts.yaml", conflict) for conflict in knowledge.conflicts]
+    news = [(news.id, release) for release in knowledge.releases for news in release.brings]
+    ids = [entry.id for _, entry in entries] + [name for name, _ in news] + [source.id for source in sources]
+    for name, times in Counter(ids).items():
+        if times > 1:
+            yield Problem(place=_place(""), found=f"uses the id {name!r} {times} times", expected="each id once")
+    for engine, times in Counter(engines).items():
+        if times > 1:
+            yield Problem(place=_place("controls/"), found=f"describes {engine} in {times} files", expected="one")
+    for file, entry in entries:
+        for source in (entry.source, *entry.also):
+            if source not in knowledge.sources:
+                yield _dangling(file, entry.id, source)
+    for release in knowledge.releases:
+        if release.source not in knowledge.sources:
+            yield _dangling("releases.yaml", f"{release.engine} {release.version}", release.source)
+    for file, ranged, engine in _ranged(knowledge):
+        yield from _range_problems(knowledge, file, ranged, engine)
+    yield from _gaps(knowledge)
+
+
+def _ranged(knowledge: Knowledge) -> Iterator[tuple[str, Known, Engine]]:
+    for engine, items in knowledge.controls.items():
+        yield from ((f"controls/{engine}.yaml", control, engine) for control in items)
+    for fact in knowledge.facts:
+        yield from (("facts.yaml", fact, engine) for engine in fact.engines)
+    for conflict in knowledge.conflicts:
+        yield from (("conflicts.yaml", conflict, engine) for engine in conflict.engines)
+
+
+def _range_problems(knowledge: Knowledge, file: str, known: Known, engine: Engine) -> Iterator[Problem]:
+    place = f"{_place(file)}: {known.id}"
+    since, until = _release(known.true_from), _release(known.true_until)
+    if knowledge.born(known, engine) == date.max:
+        expected = f"a release of {engine} in releases.yaml that reaches it"
+        yield Problem(
+            place=f"{place}: true_from", found=f"names release {known.true_from and known.true_from.release}", expected=expected
+        )
+    if since is not None and until is not None and until <= since:
+        yield Problem(place=f"{place}: true_until", found="does not come after true_from", expected="a later release")
+
+
+def _gaps(knowledge: Knowledge) -> Iterator[Problem]:
+    for technique in Technique:
+        entry = knowledge.techniques.get(technique)
+        if entry is None:
+            yield Problem(place=_place("techniques.yaml"), found=f"lacks {technique}", expected="all seven techniques")
+            continue
+        for kind in ServiceKind:
+            if kind not in entry.kinds:
+                yield Problem(
+                    place=f"{_place('techniques.yaml')}: {entry.id}", found=f"lacks kind {kind!s}", expected="every kind"
+                )
+    for kind in ServiceKind:
+        if kind not in knowledge.instead:
+            yield Problem(place=f"{_place('techniques.yaml')}: kinds", found=f"lacks {kind!s}", expected="every kind")
+
+
+def _dangling(file: str, name: str, source: str) -> Problem:
+    return Problem(place=f"{_place(file)}: {name}: source", found=f"is {source!r}", expected="an id of sources.yaml")
+
+
+__all__ = [
+    "Control",
+    "Engine",
+    "Knowledge",
+    "Method",
+    "News",
+    "Release",
+    "Role",
+    "Source",
+    "load_knowledge",
+]

@@ -1,0 +1,202 @@
+"""What a rule rested on, as facts and prices that can be looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+from gen.assessment import Conflict, Fact, Ref, RefKind
+from gen.knowledge import Control, Engine, Release
+from gen.knowledge.schema import ENGINE_TITLES, Condition, Known, KnownConflict, KnownFact, Supports
+from gen.spread import quantity
+from gen.techniques.wording import capital
+from gen.verdict import Comparison
+from gen.view import Bench, ServiceView, Sighting, View, shown
+from gen.words import Verdict
+from probes.evidence import Capability, Missing, ProvenanceKind, Run, Technique
+
+
+def setting_fact(view: View, service: ServiceView, sighting: Sighting) -> Fact:
+    """State the value of one control on one service."""
+    control = view.knowledge.control(service.engine, sighting.control)
+    unit = f" {control.unit}" if control and control.unit else ""
+    seen = bool(sighting.run)
+    return Fact(
+        id=f"{service.name}/{sighting.control}",
+        value=shown(sighting.value),
+        text=f"{service.title}: {sighting.control} is {shown(sighting.value)}{unit}.",
+        provenance=sighting.kind,
+        date=sighting.date,
+        ref=Ref(kind=RefKind.RUN, target=sighting.run)
+        if seen
+        else Ref(kind=RefKind.SETTING, target=f"{service.name}/{sighting.control}"),
+    )
+
+
+def setting_facts(view: View, service: ServiceView, controls: Iterable[str]) -> tuple[Fact, ...]:
+    """State what is known of several controls on one service."""
+    found = (service.setting(control) for control in controls)
+    return tuple(setting_fact(view, service, sighting) for sighting in found if sighting is not None)
+
+
+def contradicted(view: View, service: ServiceView, controls: Iterable[str]) -> tuple[Fact, ...]:
+    """State the weaker sightings of controls that drift, beside the strongest that `setting_facts` states."""
+    drifting = [control for control in controls if service.drift((control,))]
+    weaker = [s for s in service.sightings if s.control in drifting and s != service.setting(s.control)]
+    return tuple(
+        fact.model_copy(update={"id": f"{fact.id}/{fact.provenance}"})
+        for fact in (setting_fact(view, service, sighting) for sighting in weaker)
+    )
+
+
+def fleet_fact(view: View, path: str, value: str, text: str) -> Fact:
+    """State something the inventory declares outside the settings; `path` is a path in fleet.yml."""
+    return Fact(
+        id=f"fleet/{path}",
+        value=value,
+        text=text,
+        provenance=ProvenanceKind.DECLARED,
+        date=view.fleet.as_of,
+        ref=Ref(kind=RefKind.FLEET, target=path),
+    )
+
+
+def known_fact(view: View, engine: Engine, known: KnownFact | Control) -> Fact:
+    """State something from the knowledge base, dated by the day it became true."""
+    return Fact(
+        id=known.id,
+        value="true",
+        text=known.values if isinstance(known, Control) else known.text,
+        provenance=ProvenanceKind.DOCUMENTED,
+        date=_day(view, engine, known),
+        ref=Ref(kind=RefKind.SOURCE, target=known.source),
+    )
+
+
+def release_fact(release: Release) -> Fact:
+    """State which release of a runtime is the newest on the day of the assessment."""
+    engine = ENGINE_TITLES[release.engine]
+    return Fact(
+        id=f"releases/{release.engine}",
+        value=release.version,
+        text=f"{engine} {release.version} was published on {release.published.isoformat()}.",
+        provenance=ProvenanceKind.DOCUMENTED,
+        date=release.published,
+        ref=Ref(kind=RefKind.SOURCE, target=release.source),
+    )
+
+
+def known_facts(view: View, kind: type[KnownFact], technique: Technique) -> tuple[Fact, ...]:
+    """State the facts of a kind that apply to any service the matrix speaks of, each once."""
+    found: dict[str, Fact] = {}
+    for service in view.text:
+        for fact in view.knowledge.facts_for(kind, service.engine, service.version, view.on, technique):
+            if service.engine is not None and (not isinstance(fact, Supports) or view.runs_on(service, fact.devices)):
+                found.setdefault(fact.id, known_fact(view, service.engine, fact))
+    return tuple(found.values())
+
+
+def absent_controls(view: View, technique: Technique, services: Iterable[ServiceView]) -> dict[Engine, Control]:
+    """Find which runtimes of some services are known to have no control for a technique."""
+    found: dict[Engine, Control] = {}
+    for service in services:
+        control = view.knowledge.absent(service.engine, technique, service.version, view.on)
+        if control is not None and service.engine is not None:
+            found.setdefault(service.engine, control)
+    return found
+
+
+def absences(view: View, technique: Technique, services: Iterable[ServiceView]) -> tuple[Fact, ...]:
+    """State that the runtimes of some services have no control for a technique, where that is known."""
+    return tuple(known_fact(view, engine, control) for engine, control in absent_controls(view, technique, services).items())
+
+
+def prices(
+    view: View, technique: Technique, services: Iterable[ServiceView], newer: Release | None = None
+) -> tuple[Conflict, ...]:
+    """State the prices of a technique that are due on any of some services, in the order of the knowledge base.
+
+    `newer` adds those that a release not yet installed would bring for the services of its engine.
+    """
+    due: set[str] = set()
+    for service in services:
+        ahead = (newer.version,) if newer is not None and newer.engine is service.engine else ()
+        for version in (service.version, *ahead):
+            found = view.knowledge.conflicts_for(service.engine, version, view.on, technique)
+            due |= {conflict.id for conflict in found if _is_due(view, service, conflict)}
+    return tuple(
+        Conflict(id=conflict.id, text=conflict.text, source=conflict.source, checked=conflict.checked)
+        for conflict in view.knowledge.conflicts
+        if conflict.id in due
+    )
+
+
+def bench_fact(service: ServiceView, technique: Technique, bench: Bench) -> Fact:
+    """State a verdict with its numbers; the value that is compared later is the word alone."""
+    return Fact(
+        id=f"{service.name}/measured/{technique}",
+        value=bench.verdict.value,
+        text=f"{service.title}: {_told(bench)}",
+        provenance=ProvenanceKind.MEASURED,
+        date=bench.run.date,
+        ref=Ref(kind=RefKind.RUN, target=bench.run.id),
+    )
+
+
+def capability_fact(run: Run, capability: Capability) -> Fact:
+    """State what became of one request made of a device or engine."""
+    device = "" if isinstance(run.device, Missing) else run.device.name
+    details = capability.effect or capability.words
+    asked = f"{capability.name} {capability.requested}".strip()
+    return Fact(
+        id=f"{run.subject}/{capability.name}/{capability.requested}",
+        value=capability.state.value,
+        text=f"{device or run.subject}: {asked} was {capability.state}{f' ({details})' if details else ''}.",
+        provenance=ProvenanceKind.MEASURED,
+        date=run.date,
+        ref=Ref(kind=RefKind.RUN, target=run.id),
+    )
+
+
+def evidence(facts: Iterable[Fact]) -> tuple[str, ...]:
+    """Name the runs that facts rest on, each once."""
+    return tuple(dict.fromkeys(fact.ref.target for fact in facts if fact.ref.kind is RefKind.RUN))
+
+
+def _told(bench: Bench) -> str:
+    arms = f"{bench.candidate.name} against {bench.baseline.name}"
+    told = [f"{bench.deciding.metric} {_numbers(bench.deciding)}"]
+    told += [f"{veto.metric} {_numbers(veto)}" for veto in bench.vetoes]
+    return capital(f"{arms}: {'; '.join(told)}.")
+
+
+def _numbers(comparison: Comparison) -> str:
+    one, two = comparison.baseline, comparison.candidate
+    if one is None or two is None or comparison.low is None or comparison.high is None:
+        return f"{comparison.verdict} ({comparison.reason})"
+    unit = comparison.unit
+    sides = f"median {quantity(two.median, unit)} (n = {two.n}) against {quantity(one.median, unit)} (n = {one.n})"
+    more = f"; about {comparison.more_runs} more a side would settle it" if comparison.more_runs else ""
+    doubt = f", {comparison.reason}{more}" if comparison.verdict is Verdict.INCONCLUSIVE else ""
+    return f"{comparison.verdict}, {sides}, ratio {comparison.low:.2f} to {comparison.high:.2f}{doubt}"
+
+
+def _day(view: View, engine: Engine, known: Known) -> date:
+    """Date knowledge by when it became true; what has no beginning is dated by its source, never after today's view."""
+    born = view.knowledge.born(known, engine)
+    source = view.knowledge.source_of(known)
+    return min(born or source.published or known.checked, view.on)
+
+
+def _is_due(view: View, service: ServiceView, conflict: KnownConflict) -> bool:
+    """Tell whether a service's device and settings make a price due."""
+    if not view.runs_on(service, conflict.devices):
+        return False
+    return (conflict.when is None or _holds(service, conflict.when)) and not (
+        conflict.unless is not None and _holds(service, conflict.unless)
+    )
+
+
+def _holds(service: ServiceView, condition: Condition) -> bool:
+    sighting = service.setting(condition.setting)
+    return condition.holds(None if sighting is None else sighting.value)

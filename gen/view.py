@@ -1,0 +1,216 @@
+"""What a rule may look at: the services of a scope, what each was declared and seen to do, what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from gen.coverage import Bearing
+from gen.knowledge import Engine, Knowledge, Role
+from gen.knowledge.schema import same_value
+from gen.verdict import MIN_SAMPLES, Comparison, compare
+from gen.versions import known_version
+from gen.words import Verdict
+from probes.evidence import Arm, Capability, Endpoint, Missing, ProvenanceKind, Run, Scalar, Technique
+from probes.fleet import Client, Fleet, Gates, ServiceKind
+
+FLEET = "fleet"
+LOCAL = "local-"
+RELEASE = "runtime_version"
+_VETOES = ("error_rate", "oom_rate")
+_RANK = {kind: rank for rank, kind in enumerate(ProvenanceKind)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """A setting as one source gives it. `run` is the evidence it comes from, "" for a declaration."""
+
+    control: str
+    value: Scalar
+    kind: ProvenanceKind
+    date: date
+    source: str
+    run: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """A baseline against a candidate in one run, on the metric in which the technique pays.
+
+    `vetoes` are the metrics that got worse and undo any gain: errors and out-of-memory.
+    """
+
+    run: Run
+    baseline: Arm
+    candidate: Arm
+    deciding: Comparison
+    vetoes: tuple[Comparison, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The word that the rules decide by."""
+        return Verdict.WORSE if self.vetoes else self.deciding.verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceView:
+    """One service of the scope. What nobody says is None or empty; `devices` are those it may run on."""
+
+    name: str
+    title: str
+    kind: ServiceKind
+    engine: Engine | None
+    version: str | None
+    hosts: tuple[str, ...]
+    devices: tuple[str, ...]
+    model: str | None
+    parameters: str | None
+    on_host: bool
+    clients: tuple[tuple[str, Client], ...]
+    sightings: tuple[Sighting, ...]
+    endpoint: Endpoint | None
+    runs: tuple[Run, ...]
+    bearings: tuple[tuple[Technique, Bearing], ...]
+
+    def bearing(self, technique: Technique) -> Bearing:
+        """Say how a technique bears on this service."""
+        return next(bearing for named, bearing in self.bearings if named is technique)
+
+    def setting(self, *controls: str) -> Sighting | None:
+        """Give the best known value of the first of these controls that anything is known of."""
+        for control in controls:
+            seen = [sighting for sighting in self.sightings if sighting.control == control]
+            if seen:
+                return min(seen, key=lambda sighting: _RANK[sighting.kind])
+        return None
+
+    def drift(self, controls: Iterable[str]) -> tuple[str, ...]:
+        """Say where a declaration and what was seen disagree. A documented default is no claim about this service."""
+        found = []
+        for control in controls:
+            seen = [s for s in self.sightings if s.control == control and s.kind is not ProvenanceKind.DOCUMENTED]
+            if any(not _agree(control, seen[0].value, other.value) for other in seen[1:]):
+                each = ", ".join(f"{s.kind} {shown(s.value)}" for s in sorted(seen, key=lambda s: -_RANK[s.kind]))
+                found.append(f"{control}: {each}")
+        return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """One scope on one day, as the rules see it."""
+
+    scope: str
+    on: date
+    fleet: Fleet
+    knowledge: Knowledge
+    services: tuple[ServiceView, ...]
+    capabilities: tuple[tuple[Run, Capability], ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Whether this is a machine outside the inventory, which speaks for itself only."""
+        return self.scope != FLEET
+
+    @property
+    def gates(self) -> Gates:
+        """How far a metric may move before it counts."""
+        return self.fleet.policies.gates
+
+    @property
+    def text(self) -> tuple[ServiceView, ...]:
+        """The services that generate text and whose settings are set here: those the matrix speaks of."""
+        return tuple(s for s in self.services if s.kind is ServiceKind.TEXT_GENERATION and not s.on_host)
+
+    def cards(self, service: ServiceView) -> tuple[str, ...]:
+        """Name the inventory's devices that a service may run on: those left open, or all of its hosts."""
+        devices = self.fleet.devices
+        named = tuple(device for device in service.devices if device in devices)
+        return named or tuple(name for name, device in devices.items() if device.host in service.hosts)
+
+    def runs_on(self, service: ServiceView, kinds: Collection[str]) -> bool:
+        """Tell whether a service runs, or may run, on one of some kinds of device; none means any."""
+        if not kinds or not service.devices:
+            return True
+        if self.cards(service):
+            return "gpu" in kinds
+        return any(device.lower().startswith(kind) for device in service.devices for kind in kinds)
+
+    def controls(self, service: ServiceView, role: Role, technique: Technique | None = None) -> tuple[str, ...]:
+        """Name the settings that play a role in a service's runtime."""
+        return self.knowledge.settings_in(service.engine, role, technique)
+
+    def setting(self, service: ServiceView, role: Role, technique: Technique | None = None) -> Sighting | None:
+        """Give the best known setting that plays a role on a service."""
+        return service.setting(*self.controls(service, role, technique))
+
+    def is_off(self, service: ServiceView, sighting: Sighting) -> bool:
+        """Tell whether a value switches its control off."""
+        control = self.knowledge.control(service.engine, sighting.control)
+        off: tuple[Scalar, ...] = (False, 0, "", "off", "none", *(control.off if control else ()))
+        return any(same_value(sighting.value, value) for value in off)
+
+    def broken(self, service: ServiceView, technique: Technique) -> str:
+        """Say why the last measurement of a technique may not be used, or nothing when there was none."""
+        subject = self.knowledge.techniques[technique].subject
+        invalid = [run for run in service.runs if run.subject == subject and not run.validity.valid]
+        return ", ".join(invalid[-1].validity.reasons) if invalid else ""
+
+    def bench(self, service: ServiceView, technique: Technique) -> Bench | None:
+        """Find the measurement that decides for a service.
+
+        The newest valid one of the same release, but one with too few samples never displaces one with enough.
+        """
+        entry = self.knowledge.techniques[technique]
+        benches = [
+            bench
+            for run in service.runs
+            if run.subject == entry.subject and run.validity.valid and _same_release(run, service)
+            if (bench := _bench(run, entry.pays_in, self.gates)) is not None
+        ]
+        return max(benches, key=lambda b: (_enough(b.deciding), b.run.started_at, b.run.id), default=None)
+
+
+def same_release(one: str, other: str) -> bool:
+    """Compare two release numbers, or as text where they are none."""
+    known = known_version(one), known_version(other)
+    return one == other if None in known else known[0] == known[1]
+
+
+def shown(value: Scalar) -> str:
+    """Write a setting as configuration files do."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _agree(control: str, one: Scalar, other: Scalar) -> bool:
+    return same_release(str(one), str(other)) if control == RELEASE else same_value(one, other)
+
+
+def _bench(run: Run, pays_in: tuple[str, ...], gates: Gates) -> Bench | None:
+    baseline = next((arm for arm in run.arms if arm.role == "baseline"), None)
+    candidate = next((arm for arm in run.arms if arm.role == "candidate"), None)
+    if baseline is None or candidate is None:
+        return None
+
+    def compared(name: str) -> Comparison | None:
+        one, two = run.metric(name, baseline.name), run.metric(name, candidate.name)
+        return None if one is None and two is None else compare(one, two, gates)
+
+    deciding = next((found for name in pays_in if (found := compared(name)) is not None), None)
+    if deciding is None:
+        return None
+    vetoes = tuple(c for name in _VETOES if (c := compared(name)) is not None and c.verdict is Verdict.WORSE)
+    return Bench(run=run, baseline=baseline, candidate=candidate, deciding=deciding, vetoes=vetoes)
+
+
+def _enough(comparison: Comparison) -> bool:
+    sides = (comparison.baseline, comparison.candidate)
+    return all(side is not None and side.n >= MIN_SAMPLES for side in sides)
+
+
+def _same_release(run: Run, service: ServiceView) -> bool:
+    """A measurement speaks for its own release only; a side that does not name one is not held against it."""
+    version = None if isinstance(run.runtime, Missing) else run.runtime.version
+    if service.version is None or version is None or isinstance(version, Missing):
+        return True
+    return same_release(version, service.version)

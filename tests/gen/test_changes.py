@@ -1,0 +1,269 @@
+"""A change of an assessment drafts one record, noise drafts none, and the same inputs draft the same bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from gen.assess import assess
+from gen.assessment import Assessment
+from gen.changes import Draft, compare, propose
+from gen.records import Record, parse_record
+from gen.records.record import Move
+from gen.words import Decision, State, Status
+from probes.errors import UsageError
+from probes.evidence import ProvenanceKind, Technique
+from probes.fleet import Declared
+from tests.gen.ledger import JULY, NOVEMBER, assessment, cell, conflict, disabled, fact, inventory, ledger, record
+from tests.gen.specimens import FINGERPRINT, devices_run, endpoint_run, micro_run
+
+LOCAL = f"local-{FINGERPRINT}"
+MEASURED = (devices_run(), endpoint_run(), micro_run())
+
+
+def one(drafts: tuple[Draft, ...]) -> Draft:
+    assert len(drafts) == 1
+    return drafts[0]
+
+
+def read(draft: Draft) -> Record:
+    return parse_record(draft.name, draft.text, draft.path)
+
+
+def answered(draft: Draft, status: Status, on: date = NOVEMBER) -> Record:
+    """The draft after somebody accepted or rejected it."""
+    return read(draft).model_copy(
+        update={"status": status, "history": (Move(status=status, on=on, by="x"),), "untouched": False}
+    )
+
+
+def test_what_stands_without_a_record_is_drafted_once() -> None:
+    draft = one(compare(ledger(), [assessment()], NOVEMBER))
+    assert (draft.name, draft.path) == (
+        "2026-07-10-automatic-prefix-caching-fleet",
+        "adr/2026-07-10-automatic-prefix-caching-fleet.md",
+    )
+    assert read(draft).status is Status.PROPOSED
+    assert read(draft).untouched
+    assert compare(ledger(read(draft)), [assessment()], NOVEMBER) == ()
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        {"on": NOVEMBER + timedelta(days=100)},
+        {"state_text": "Other words"},
+        {"decision_text": "Other words"},
+        {"why": ("Other words",)},
+        {"would_change": ()},
+        {"evidence": ("20261130T000000Z-other",)},
+        {"facts": (fact("fleet.clients.paperclip.stable_prefix", day=NOVEMBER, text="new words, 3 % faster"),)},
+        {"facts": (fact("fleet.clients.paperclip.stable_prefix", provenance=ProvenanceKind.OBSERVED),)},
+    ],
+)
+def test_noise_drafts_nothing(noise: dict[str, Any]) -> None:
+    known = {"20261130T000000Z-other": devices_run()}
+    runs = tuple(run.model_copy(update={"id": name}) for name, run in known.items())
+    assert compare(ledger(record(), runs=runs), [assessment(**noise)], NOVEMBER) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"state": State.PARTLY}, "**State**: enabled → partly enabled"),
+        ({"decision": Decision.TUNE}, "**Decision**: keep → tune"),
+        ({"next_step": "Measure it"}, "**Next step**: none → Measure it"),
+        ({"conflicts": (conflict(),)}, "**New price**: EAGLE-3 runs without prefix caching"),
+        (
+            {"cells": (cell(drift=("declared on, seen off",), facts=(fact(),)),)},
+            "**New drift on text-8b**: declared on, seen off",
+        ),
+        ({"cells": (cell(facts=(fact(value="false"),)),)}, "**Moved fact**: text-8b/enable_prefix_caching is true → "),
+        ({"facts": ()}, "**No longer known**: fleet.clients.paperclip.stable_prefix is true"),
+        (
+            {"cells": (cell(facts=(fact(),)), cell(service="text-4b"))},
+            "**Service text-4b**: not assessed → applies, enabled, keep",
+        ),
+        ({"cells": ()}, "**Service text-8b**: applies, enabled, keep → not assessed"),
+    ],
+)
+def test_each_change_drafts_one_record_that_names_it(change: dict[str, Any], said: str) -> None:
+    draft = one(compare(ledger(record()), [assessment(**change)], NOVEMBER))
+    assert said in draft.text
+    assert read(draft).supersedes == (record().name,)
+    assert read(draft).body.count("\n- **") >= 1
+
+
+def test_a_draft_is_dated_by_the_newest_fact_that_moved_and_not_by_the_day_it_was_made() -> None:
+    moved = disabled(day=date(2026, 9, 3))
+    first, second = (
+        one(compare(ledger(record()), [moved.model_copy(update={"on": day})], day)) for day in (NOVEMBER, date(2027, 5, 1))
+    )
+    assert first.name == "2026-09-03-automatic-prefix-caching-fleet"
+    assert first == second
+
+
+def test_a_first_record_is_no_older_than_the_fleet_or_the_machine_it_speaks_of() -> None:
+    old = assessment(facts=(fact(day=date(2025, 1, 1)),), cells=())
+    assert one(compare(ledger(), [old], NOVEMBER)).name.startswith("2026-07-10-")
+    local = old.model_copy(update={"scope": LOCAL})
+    assert one(compare(ledger(local_runs=MEASURED), [local], NOVEMBER)).name.startswith("2026-11-28-")
+    bare = assessment(facts=(), cells=())
+    assert one(compare(ledger(), [bare], NOVEMBER)).name.startswith("2026-07-10-")
+
+
+def test_a_change_back_to_what_is_in_force_drafts_nothing() -> None:
+    draft = one(compare(ledger(record()), [disabled()], NOVEMBER))
+    assert compare(ledger(record(), read(draft)), [assessment()], NOVEMBER) == ()
+
+
+def test_what_was_rejected_is_not_proposed_again_until_something_else_is_in_force() -> None:
+    rejected = answered(one(compare(ledger(record()), [disabled()], NOVEMBER)), Status.REJECTED)
+    assert compare(ledger(record(), rejected), [disabled()], NOVEMBER) == ()
+    old = record(status=Status.SUPERSEDED, history=(Move(status=Status.SUPERSEDED, on=NOVEMBER, by="x"),))
+    newer = record(
+        name="2026-11-20-automatic-prefix-caching-fleet", date=date(2026, 11, 20), assessment=assessment(next_step="Wait")
+    )
+    again = one(compare(ledger(old, rejected, newer), [disabled()], NOVEMBER))
+    assert again.name != rejected.name
+    assert again.name.startswith(f"{rejected.name}-")
+
+
+def test_once_accepted_a_draft_is_what_the_next_change_is_compared_with() -> None:
+    accepted = answered(one(compare(ledger(record()), [disabled()], NOVEMBER)), Status.ACCEPTED)
+    old = record(status=Status.SUPERSEDED, history=(Move(status=Status.SUPERSEDED, on=NOVEMBER, by="x"),))
+    assert compare(ledger(old, accepted), [disabled()], NOVEMBER) == ()
+    back = one(compare(ledger(old, accepted), [assessment(cells=(cell(facts=(fact(day=NOVEMBER),)),))], NOVEMBER))
+    assert back.before == accepted.name
+    assert "`text-8b/enable_prefix_caching` was: text-8b/enable\\_prefix" not in back.text
+    assert "`text-8b/enable_prefix_caching` was: text-8b/enable_prefix_caching is false." in back.text
+
+
+def test_a_draft_nobody_touched_is_drafted_anew_under_its_name_and_an_edited_one_is_left_alone() -> None:
+    draft = one(compare(ledger(record()), [disabled()], NOVEMBER))
+    more = disabled().model_copy(update={"next_step": "Ask why"})
+    assert one(compare(ledger(record(), read(draft)), [more], NOVEMBER)).name == draft.name
+    edited = parse_record(
+        draft.name, draft.text.replace("None is known.", "We know.").replace("Agents share", "All share"), "x"
+    )
+    assert not edited.untouched
+    beside = one(compare(ledger(record(), edited), [more], NOVEMBER))
+    assert beside.name.startswith(f"{draft.name}-")
+    assert read(beside).supersedes == (record().name, draft.name)
+    assert compare(ledger(record(), edited, read(beside)), [more], NOVEMBER) == ()
+
+
+def test_two_checkouts_with_the_same_files_draft_the_same_bytes() -> None:
+    edited = record(name="2026-11-30-automatic-prefix-caching-fleet", date=NOVEMBER, status=Status.REJECTED, body="Mine.")
+    drafts = [compare(ledger(*records), [disabled()], NOVEMBER) for records in ((record(), edited), (edited, record()))]
+    assert drafts[0] == drafts[1]
+    assert drafts[0][0].name.startswith("2026-11-30-automatic-prefix-caching-fleet-")
+
+
+def test_a_draft_is_blind_to_records_of_a_later_day() -> None:
+    later = record(name="2026-11-30-automatic-prefix-caching-fleet", date=NOVEMBER, assessment=disabled())
+    assert one(compare(ledger(later), [assessment()], JULY)).before is None
+
+
+def test_two_techniques_or_scopes_never_answer_for_each_other() -> None:
+    other = assessment(scope=LOCAL)
+    assert one(compare(ledger(record()), [other], NOVEMBER)).folder == "adr/local"
+    batching = assessment(technique=Technique.CONTINUOUS_BATCHING)
+    assert one(compare(ledger(record()), [batching], NOVEMBER)).technique is Technique.CONTINUOUS_BATCHING
+
+
+def test_a_draft_says_everything_a_reviewer_needs() -> None:
+    told = assessment(
+        scope=LOCAL,
+        evidence=(micro_run().id,),
+        conflicts=(conflict(),),
+        next_step="Watch the hit rate",
+    )
+    text = one(compare(ledger(local_runs=(micro_run(),)), [told], NOVEMBER)).text
+    for section in (
+        "## Context and problem statement",
+        "## Decision drivers",
+        "## Considered options",
+        "## Decision outcome",
+        "### Consequences",
+        "### Confirmation",
+        "## What changed",
+        "## What is known",
+        "## Measurement contract",
+        "## Evidence",
+        "## How to roll back",
+        "## How to measure again",
+        "## Sources",
+    ):
+        assert text.count(f"\n{section}\n") == 1
+    assert "Price: EAGLE-3 runs without prefix caching. (source `ovms-docs`, checked 2026-11-30)" in text
+    assert "| Time to first token | 412 ms → 81 ms, ratio 0.181 to 0.214: **better** |" in text
+    assert "| Power | *no sensor* | nothing |" in text
+    assert "| Decode speed per request | 60.8 tok/s → 60.9 tok/s, ratio 0.966 to 1.03: **same** |" in text
+    assert f"[{micro_run().id}](evidence/{micro_run().id}.json)" in text
+    assert "    nox -s probe -- micro\n" in text
+    assert (
+        read(one(compare(ledger(local_runs=(micro_run(),)), [told], NOVEMBER))).evidence[0].sha256 == micro_run().content_sha256
+    )
+
+
+def test_text_from_a_server_stays_text_in_a_draft() -> None:
+    evil = "<script>alert(1)</script> | [c](javascript:x) ![p](http://evil.invalid) `x`\n---\n## Heading\n"
+    evil += "<!-- inference-adr:end assessment -->"
+    draft = one(compare(ledger(), [assessment(state_text=evil, why=(evil,), cells=(cell(summary=evil),))], NOVEMBER))
+    record_ = read(draft)
+    assert record_.assessment is not None
+    assert record_.assessment.state_text == evil
+    assert "<script" not in record_.body
+    assert "](javascript" not in record_.body.replace("\\]", "")
+    assert "\n## Heading" not in record_.body
+    assert not any(line.startswith("---") for line in record_.body.splitlines())
+
+
+def test_a_second_probe_of_the_same_machine_drafts_nothing() -> None:
+    checkout = ledger(local_runs=MEASURED)
+    drafts = propose(checkout, NOVEMBER, "local")
+    assert len(drafts) == 7
+    assert {draft.scope for draft in drafts} == {LOCAL}
+    assert propose(replace(checkout, local_records=tuple(map(read, drafts))), NOVEMBER, "local") == ()
+
+
+def test_the_fleet_is_judged_by_what_is_committed_alone() -> None:
+    here, elsewhere = ledger(local_runs=MEASURED), ledger()
+    assert propose(here, NOVEMBER, "fleet") == propose(elsewhere, NOVEMBER, "fleet")
+
+
+def test_seven_baselines_in_july_and_nothing_the_second_time() -> None:
+    drafts = propose(ledger(), JULY, "fleet")
+    assert len(drafts) == 7
+    assert all(draft.name.startswith("20") and draft.name[:10] <= "2026-07-10" for draft in drafts)
+    standing = tuple(answered(draft, Status.ACCEPTED, on=JULY) for draft in drafts)
+    assert propose(ledger(*standing), JULY, "fleet") == ()
+
+
+def test_one_declared_setting_drafts_one_record() -> None:
+    standing = tuple(answered(draft, Status.ACCEPTED) for draft in propose(ledger(), NOVEMBER, "fleet"))
+    service = inventory().services["text-8b"]
+    off: dict[str, Any] = {"enable_prefix_caching": Declared(value=False, as_of=NOVEMBER)}
+    changed = service.model_copy(update={"settings": dict(service.settings) | off})
+    edited = inventory().model_copy(update={"services": dict(inventory().services) | {"text-8b": changed}})
+    drafts = propose(ledger(*standing, fleet=edited), NOVEMBER, "fleet")
+    assert one(drafts).name == "2026-11-30-automatic-prefix-caching-fleet"
+    assert "text-8b" in drafts[0].text
+    assert propose(ledger(*standing, read(drafts[0]), fleet=edited), NOVEMBER, "fleet") == ()
+
+
+def test_a_scope_nothing_is_known_of_is_told_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match=r"expected one of fleet, local$"):
+        propose(ledger(), NOVEMBER, "cluster")
+
+
+def test_the_snapshot_of_a_draft_has_the_key_of_the_assessment() -> None:
+    real: Assessment
+    for real in assess(ledger(), "fleet", NOVEMBER):
+        stored = read(one(compare(ledger(), [real], NOVEMBER))).assessment
+        assert stored is not None
+        assert stored.key() == real.key()

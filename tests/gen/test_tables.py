@@ -1,0 +1,65 @@
+"""A table shows each cell as it was given, in every row as many cells as there are columns, and none blank."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gen.markdown import Markdown, code, text
+from gen.tables import Layout, columns, pivot, table
+from tests.gen.reading import read
+from tests.gen.specimens import HOSTILE
+
+CELL = st.one_of(st.text(max_size=30), st.text(alphabet="\\|\n-:` <>&", max_size=20), st.sampled_from(HOSTILE))
+
+
+@given(st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=4))
+def test_every_row_has_every_cell(rows: list[tuple[str, str, str]]) -> None:
+    shown = read(table(columns("A", "B", "C"), [[text(cell) for cell in row] for row in rows], Layout.GRID))
+    assert [len(row) for row in shown.rows] == [3] * (len(rows) + 1)
+    for row, cells in zip(rows, shown.rows[1:], strict=True):
+        assert [cell.split() for cell in cells] == [read(text(cell)).text.split() for cell in row]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["2026.20", "5e10", "12884901888", "007", "1_000", "nan", "None", "inf", "True", "1.10", "-0", "3.", ".5", "+1", "0x1F"],
+)
+def test_text_that_looks_like_a_number_stays_text(value: str) -> None:
+    shown = read(table(columns("A", "B", numeric=["B"]), [[text(value), code(value)]], Layout.GRID))
+    assert [cell.strip() for cell in shown.rows[1]] == [value, value]
+
+
+def test_a_numeric_column_is_aligned_without_a_style() -> None:
+    shown = read(table(columns("A", "B", numeric=["B"]), [[text("x"), text("1")]], Layout.GRID))
+    assert ("td", "align", "right") in shown.attributes
+    assert not [name for _, name, _ in shown.attributes if name == "style"]
+
+
+def test_a_card_repeats_its_column_titles() -> None:
+    shown = read(table(columns("State", "Why"), [[text("on"), text("because")]], Layout.CARDS))
+    assert [cell.split() for cell in shown.rows[1]] == [["State", "on"], ["Why", "because"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ([text("a")], "2 cells in each row, not 1"),
+        ([text("a"), Markdown(" ")], "a value or the reason"),
+        ([text("a"), Markdown("b|c")], "without a bare pipe"),
+        ([text("a"), Markdown("b\nc")], "on one line"),
+    ],
+)
+def test_a_broken_row_is_a_bug_of_the_page(row: list[Markdown], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        table(columns("A", "B"), [row])
+
+
+def test_two_columns_may_share_a_title() -> None:
+    shown = read(table(columns("cold", "cold"), [[text("1"), text("2")]], Layout.GRID))
+    assert [cell.strip() for cell in shown.rows[1]] == ["1", "2"]
+
+
+def test_series_of_different_length_stand_side_by_side() -> None:
+    assert pivot([(1.5, 2.5, 3.5), (4.0,)]) == [(1, (1.5, 4.0)), (2, (2.5, None)), (3, (3.5, None))]

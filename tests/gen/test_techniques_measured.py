@@ -1,0 +1,413 @@
+"""Evidence overrules declarations, speaks for its own scope and release, and noise moves no key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gen.assess import assess, scopes
+from gen.assessment import Assessment, Cell
+from gen.words import Decision, State
+from probes.evidence import (
+    Arm,
+    Capability,
+    CapabilityState,
+    Device,
+    Direction,
+    Endpoint,
+    EndpointState,
+    FleetScope,
+    LocalScope,
+    Metric,
+    Missing,
+    MissingReason,
+    ModelFacts,
+    Per,
+    Provenance,
+    ProvenanceKind,
+    Run,
+    RunKind,
+    Runtime,
+    Scalar,
+    Setting,
+    Technique,
+    Validity,
+)
+from tests.gen.ledger import JULY, NOVEMBER, inventory, ledger
+from tests.gen.specimens import FINGERPRINT, START, run
+
+LOCAL = f"local-{FINGERPRINT}"
+GENAI = Runtime(name="openvino-genai", version="2026.4.1.0-3408-ab01d1771e4")
+CPU = Device(name="CPU", full_name="Example CPU 3000")
+STEADY = (1.0, 1.002, 0.998, 1.001, 0.999, 1.003, 0.997)
+Rows = dict[Technique, Assessment]
+
+
+def local(*runs: Run) -> Rows:
+    return {row.technique: row for row in assess(ledger(local_runs=runs), LOCAL, NOVEMBER)}
+
+
+def fleet(*runs: Run) -> Rows:
+    return {row.technique: row for row in assess(ledger(runs=runs), "fleet", NOVEMBER)}
+
+
+def keys(rows: Rows) -> dict[Technique, dict[str, object]]:
+    return {technique: row.key() for technique, row in rows.items()}
+
+
+def cell(rows: Rows, technique: Technique, service: str = "embedded") -> Cell:
+    return next(cell for cell in rows[technique].cells if cell.service == service)
+
+
+def ab(
+    subject: str,
+    metric: str,
+    direction: Direction,
+    factor: float,
+    *,
+    samples: Sequence[float] = STEADY,
+    worse: str = "",
+    **fields: Any,
+) -> Run:
+    """An A/B run whose candidate's samples are the baseline's times a factor; `worse` names a metric that fails."""
+    unit = "s" if metric.endswith("_s") and not metric.endswith("tok_s") else "tok/s"
+
+    def of(name: str, arm: str, values: Sequence[float], way: Direction, unit: str) -> Metric:
+        return Metric(name=name, unit=unit, direction=way, per=Per.REPETITION, arm=arm, samples=tuple(values))
+
+    metrics = [of(metric, "off", samples, direction, unit), of(metric, "on", [v * factor for v in samples], direction, unit)]
+    if worse:
+        lower = Direction.LOWER
+        metrics += [of(worse, "off", [0.0] * 7, lower, "share"), of(worse, "on", [0.5] * 7, lower, "share")]
+    arms = (Arm(name="off", role="baseline"), Arm(name="on", role="candidate"))
+    values: dict[str, Any] = {"runtime": GENAI, "device": CPU, "arms": arms, "metrics": tuple(metrics), "minute": 20}
+    return run(RunKind.MICRO, subject, **(values | fields))
+
+
+def prefix(factor: float, **fields: Any) -> Run:
+    return ab("prefix-caching", "ttft_s", Direction.LOWER, factor, **fields)
+
+
+def batching(factor: float, **fields: Any) -> Run:
+    return ab("continuous-batching", "aggregate_tok_s", Direction.HIGHER, factor, **fields)
+
+
+def drafting(factor: float, service: str = "text-8b-b580", **fields: Any) -> Run:
+    ovms = Runtime(name="ovms", version="2026.2.0.1a2b3c4d")
+    values = {"runtime": ovms, "scope": FleetScope(service=service)}
+    return ab("speculative-decoding", "decode_tok_s", Direction.HIGHER, factor, **(values | fields))
+
+
+def endpoint(seen_settings: dict[str, Scalar], *, subject: str = "embedded", **fields: Any) -> Run:
+    seen = Provenance(kind=ProvenanceKind.OBSERVED, date=START.date(), source="the endpoint")
+    return run(
+        RunKind.ENDPOINT,
+        subject,
+        **{
+            "minute": 10,
+            "runtime": GENAI,
+            "device": CPU,
+            "endpoint": Endpoint(url="http://127.0.0.1:8000", state=EndpointState.GENERATING),
+            "settings": tuple(
+                Setting(technique=Technique.PREFIX_CACHING, control=control, value=value, provenance=seen)
+                for control, value in seen_settings.items()
+            ),
+            **fields,
+        },
+    )
+
+
+def devices(states: dict[str, CapabilityState], *, minute: int = 0, words: str = "") -> Run:
+    return run(
+        RunKind.DEVICES,
+        "cpu",
+        minute=minute,
+        runtime=GENAI,
+        device=CPU,
+        capabilities=tuple(
+            Capability(name="KV_CACHE_PRECISION", technique=Technique.KV_CACHE, requested=value, state=state, words=words)
+            for value, state in states.items()
+        ),
+    )
+
+
+DECLARED = dict(inventory().embedded.settings)
+EFFECTIVE = {"u8": CapabilityState.EFFECTIVE, "u4": CapabilityState.EFFECTIVE, "bf16": CapabilityState.REFUSED}
+
+
+def everything(**changes: Any) -> tuple[Run, ...]:
+    model = ModelFacts(id="SmolLM2-135M-Instruct", quantization="Q8_0")
+    return (devices(EFFECTIVE), endpoint(DECLARED, model=model, **changes), prefix(0.2), batching(2.5))
+
+
+# A local machine
+
+
+def test_a_machine_that_was_measured_keeps_what_pays_and_says_how_it_knows() -> None:
+    rows = local(*everything())
+    expected = {
+        Technique.QUANTIZATION: (State.ENABLED, Decision.KEEP),
+        Technique.PREFIX_CACHING: (State.ENABLED, Decision.KEEP),
+        Technique.DISAGGREGATION: (State.UNSUPPORTED, Decision.DO_NOT_DEPLOY),
+        Technique.FLASH_ATTENTION: (State.ENABLED, Decision.NO_CHANGE),
+        Technique.CONTINUOUS_BATCHING: (State.ENABLED, Decision.KEEP),
+        Technique.KV_CACHE: (State.ENABLED, Decision.KEEP),
+        Technique.SPECULATIVE_DECODING: (State.DISABLED, Decision.BENCHMARK_FIRST),
+    }
+    assert {technique: (row.state, row.decision) for technique, row in rows.items()} == expected
+    measured = cell(rows, Technique.PREFIX_CACHING)
+    fact = next(fact for fact in measured.facts if fact.provenance is ProvenanceKind.MEASURED)
+    assert fact.value == "better"
+    assert "n = 7" in fact.text
+    assert "ratio 0.20 to 0.20" in fact.text
+    assert fact.ref.target in rows[Technique.PREFIX_CACHING].evidence
+    assert "Q8_0 weights and u8 KV cache" in rows[Technique.QUANTIZATION].state_text
+    assert "u8 KV cache, effective on this device" in cell(rows, Technique.KV_CACHE).summary
+    assert "nothing to split" in rows[Technique.DISAGGREGATION].decision_text
+    assert "EAGLE-3" in rows[Technique.SPECULATIVE_DECODING].next_step
+
+
+def test_a_machine_speaks_for_itself_and_not_for_the_fleet() -> None:
+    runs = everything()
+    assert keys(fleet(*runs)) == keys(fleet())
+    told = " ".join(row.decision_text + " ".join(row.why) + row.next_step for row in local(*runs).values())
+    for word in ("#2244", "Jellyfin", "Paperclip", "B580", "hangs", "Alerts"):
+        assert word not in told
+
+
+def test_the_fleet_is_first_and_the_machine_measured_last_comes_next() -> None:
+    older = prefix(0.2, scope=LocalScope(fingerprint="0" * 12), id="older", minute=0)
+    assert scopes(ledger(local_runs=(older, *everything()))) == ("fleet", LOCAL, f"local-{'0' * 12}")
+
+
+def test_a_second_run_with_other_numbers_moves_no_key() -> None:
+    again = (
+        prefix(0.23, samples=[v * 1.3 for v in STEADY], minute=50),
+        batching(2.1, samples=[v * 0.8 for v in STEADY], minute=55),
+        devices(EFFECTIVE, minute=45, words="other words at other times"),
+        endpoint(DECLARED, minute=58, id="second-endpoint", model=ModelFacts(id="SmolLM2-135M-Instruct", quantization="Q8_0")),
+    )
+    first, second = local(*everything()), local(*everything(), *again)
+    assert keys(first) == keys(second)
+    assert first[Technique.PREFIX_CACHING].evidence != second[Technique.PREFIX_CACHING].evidence
+
+
+def test_a_quick_run_asks_less_and_takes_nothing_away() -> None:
+    quick = (
+        devices({"u8": CapabilityState.EFFECTIVE}, minute=45),
+        prefix(0.5, samples=STEADY[:3], minute=50),
+    )
+    assert keys(local(*everything())) == keys(local(*everything(), *quick))
+
+
+def test_the_answer_to_one_request_may_change_with_a_later_run() -> None:
+    rows = local(*everything(), devices({"u4": CapabilityState.REFUSED}, minute=45))
+    fact = next(f for f in rows[Technique.KV_CACHE].facts if f.id == "cpu/KV_CACHE_PRECISION/u4")
+    assert fact.value == "refused"
+
+
+@pytest.mark.parametrize(
+    ("factor", "samples", "decision", "word"),
+    [
+        (0.3, STEADY, Decision.KEEP, "sooner than a cold one"),
+        (1.6, STEADY, Decision.INVESTIGATE, "does not pay"),
+        (1.0, STEADY, Decision.NO_CHANGE, "no sooner than a cold one"),
+        (0.9, STEADY[:4], Decision.KEEP, "is not settled"),
+    ],
+)
+def test_the_measured_effect_of_prefix_caching_decides(
+    factor: float, samples: Sequence[float], decision: Decision, word: str
+) -> None:
+    rows = local(endpoint(DECLARED), prefix(factor, samples=samples))
+    assert rows[Technique.PREFIX_CACHING].decision is decision
+    assert word in cell(rows, Technique.PREFIX_CACHING).summary
+
+
+@pytest.mark.parametrize(("factor", "decision"), [(2.0, Decision.KEEP), (0.7, Decision.INVESTIGATE), (1.0, Decision.NO_CHANGE)])
+def test_the_measured_effect_of_batching_decides(factor: float, decision: Decision) -> None:
+    assert local(endpoint(DECLARED), batching(factor))[Technique.CONTINUOUS_BATCHING].decision is decision
+
+
+def test_a_gain_with_errors_is_no_gain() -> None:
+    rows = local(endpoint(DECLARED), prefix(0.2, worse="error_rate"))
+    assert rows[Technique.PREFIX_CACHING].decision is Decision.INVESTIGATE
+    fact = next(f for f in cell(rows, Technique.PREFIX_CACHING).facts if f.provenance is ProvenanceKind.MEASURED)
+    assert fact.value == "worse"
+    assert "error_rate worse" in fact.text
+
+
+def test_what_was_not_measured_is_measured_first() -> None:
+    rows = local(endpoint(DECLARED))
+    for technique in (Technique.PREFIX_CACHING, Technique.CONTINUOUS_BATCHING, Technique.KV_CACHE):
+        assert rows[technique].decision is Decision.BENCHMARK_FIRST
+        assert rows[technique].next_step
+
+
+def test_an_invalid_run_decides_nothing() -> None:
+    invalid = prefix(5.0, validity=Validity(valid=False, reasons=("host busy",)), minute=50)
+    assert keys(local(*everything())) == keys(local(*everything(), invalid))
+
+
+def test_a_measurement_of_another_release_is_history() -> None:
+    old = prefix(5.0, runtime=Runtime(name="openvino-genai", version="2026.3.0.0"), minute=5)
+    assert local(endpoint(DECLARED), old)[Technique.PREFIX_CACHING].decision is Decision.BENCHMARK_FIRST
+    build = prefix(0.2, runtime=Runtime(name="openvino-genai", version="2026.4.1"))
+    assert local(endpoint(DECLARED), build)[Technique.PREFIX_CACHING].decision is Decision.KEEP
+
+
+def test_what_was_found_later_is_not_known_earlier() -> None:
+    before = assess(ledger(local_runs=everything()), LOCAL, START.date() - timedelta(days=1))
+    assert all(not row.evidence for row in before)
+
+
+@pytest.mark.parametrize("state", [CapabilityState.REFUSED, CapabilityState.FAILED])
+def test_a_kv_precision_that_the_device_refuses_is_investigated(state: CapabilityState) -> None:
+    rows = local(devices({"u8": state}), endpoint(DECLARED))
+    assert rows[Technique.KV_CACHE].decision is Decision.INVESTIGATE
+
+
+def test_a_setting_seen_to_differ_is_a_drift_on_its_cell() -> None:
+    rows = local(devices(EFFECTIVE), endpoint(DECLARED | {"enable_prefix_caching": False}), prefix(0.2), batching(2.0))
+    row = rows[Technique.PREFIX_CACHING]
+    assert row.decision is Decision.INVESTIGATE
+    found = cell(rows, Technique.PREFIX_CACHING)
+    assert found.state is State.DISABLED
+    assert found.drift == ("enable_prefix_caching: declared true, observed false",)
+    assert "declared true, observed false" in row.decision_text
+    assert {fact.id for fact in found.facts} >= {
+        "embedded/enable_prefix_caching",
+        "embedded/enable_prefix_caching/declared",
+    }
+    others = {technique for technique, row in rows.items() if row.decision is Decision.INVESTIGATE}
+    assert others == {Technique.PREFIX_CACHING, Technique.QUANTIZATION}  # nothing tells the weights here
+
+
+def test_settings_written_another_way_do_not_drift() -> None:
+    rows = local(endpoint(DECLARED | {"KV_CACHE_PRECISION": "U8", "cache_size": 1.0}))
+    assert not any(cell.drift for row in rows.values() for cell in row.cells)
+
+
+def test_a_machine_with_nothing_but_devices_still_has_seven_rows() -> None:
+    rows = local(devices(EFFECTIVE))
+    assert set(rows) == set(Technique)
+    assert rows[Technique.KV_CACHE].decision is Decision.KEEP
+    assert rows[Technique.PREFIX_CACHING].decision is Decision.BENCHMARK_FIRST
+
+
+def test_a_failed_benchmark_is_not_measured_with_its_reason() -> None:
+    failed = Missing(missing=MissingReason.FAILED, detail="out of memory")
+    arms = (Arm(name="off", role="baseline"), Arm(name="on", role="candidate"))
+    metrics = tuple(
+        Metric(name="ttft_s", unit="s", direction=Direction.LOWER, per=Per.REPETITION, arm=arm.name, missing=failed)
+        for arm in arms
+    )
+    broken = run(RunKind.MICRO, "prefix-caching", minute=20, runtime=GENAI, arms=arms, metrics=metrics)
+    rows = local(endpoint(DECLARED), broken)
+    assert rows[Technique.PREFIX_CACHING].decision is Decision.BENCHMARK_FIRST
+    assert any("out of memory" in fact.text for fact in cell(rows, Technique.PREFIX_CACHING).facts)
+
+
+# The fleet
+
+
+def moved(after: Rows) -> set[tuple[Technique, str]]:
+    found = set()
+    for technique, row in fleet().items():
+        other = after[technique]
+        found |= {(technique, "row")} if row.key() != other.key() else set()
+        found |= {(technique, one.service) for one, two in zip(row.cells, other.cells, strict=True) if one != two}
+    return found
+
+
+SPECULATIVE = Technique.SPECULATIVE_DECODING
+
+
+@pytest.mark.parametrize(
+    ("factor", "decision", "word"),
+    [
+        (1.8, Decision.ENABLE, "where it was measured to pay"),
+        (1.0, Decision.DO_NOT_DEPLOY, "it does not pay"),
+        (0.6, Decision.DO_NOT_DEPLOY, "it does not pay"),
+    ],
+)
+def test_a_measured_draft_decides_speculative_decoding_and_nothing_else(factor: float, decision: Decision, word: str) -> None:
+    rows = fleet(drafting(factor))
+    assert moved(rows) == {(SPECULATIVE, "row"), (SPECULATIVE, "text-8b-b580")}
+    assert cell(rows, SPECULATIVE, "text-8b-b580").decision is decision
+    assert rows[SPECULATIVE].decision is decision
+    assert word in rows[SPECULATIVE].decision_text
+
+
+def test_an_inconclusive_draft_leaves_the_benchmark_open() -> None:
+    rows = fleet(drafting(1.5, samples=STEADY[:3]))
+    assert rows[SPECULATIVE].decision is Decision.BENCHMARK_FIRST
+
+
+def test_a_gain_still_minds_the_co_tenant() -> None:
+    assert "Jellyfin" in fleet(drafting(1.8))[SPECULATIVE].decision_text
+
+
+def test_a_draft_that_is_set_and_does_not_pay_is_investigated() -> None:
+    seen = endpoint(
+        {"draft_models_path": "draft", "draft_eagle3_mode": True},
+        subject="text-8b-b580",
+        scope=FleetScope(service="text-8b-b580"),
+        runtime=Runtime(name="ovms", version="2026.2"),
+    )
+    rows = fleet(seen, drafting(0.8))
+    assert cell(rows, SPECULATIVE, "text-8b-b580").state is State.ENABLED
+    assert rows[SPECULATIVE].decision is Decision.INVESTIGATE
+
+
+def observed(seen: dict[str, Scalar], version: str = "2026.2.0.1a2b3c4d", **fields: Any) -> Run:
+    scope = FleetScope(service="text-4b")
+    ovms = Runtime(name="ovms", version=version)
+    return endpoint(seen, subject="text-4b", **({"scope": scope, "runtime": ovms} | fields))
+
+
+def test_what_a_service_says_of_itself_replaces_what_was_declared() -> None:
+    rows = fleet(observed({"enable_prefix_caching": True}))
+    fact = next(f for f in cell(rows, Technique.PREFIX_CACHING, "text-4b").facts)
+    assert fact.provenance is ProvenanceKind.OBSERVED
+    assert moved(rows) == {(Technique.PREFIX_CACHING, "text-4b")}
+
+
+def test_a_service_that_differs_from_its_declaration_moves_its_cell_and_the_row() -> None:
+    rows = fleet(observed({"enable_prefix_caching": False}))
+    assert moved(rows) == {(Technique.PREFIX_CACHING, "row"), (Technique.PREFIX_CACHING, "text-4b")}
+    assert rows[Technique.PREFIX_CACHING].decision is Decision.INVESTIGATE
+    assert "4B text: enable_prefix_caching: declared true, observed false" in rows[Technique.PREFIX_CACHING].decision_text
+
+
+def test_another_release_than_the_declared_one_puts_every_documented_fact_in_doubt() -> None:
+    rows = fleet(observed({"enable_prefix_caching": True}, version="2026.4.1.0"))
+    for technique in Technique:
+        assert cell(rows, technique, "text-4b").drift == ("runtime_version: declared 2026.2, observed 2026.4.1.0",)
+        assert rows[technique].decision is Decision.INVESTIGATE
+        assert "runtime_version" in rows[technique].decision_text
+
+
+def test_an_address_that_does_not_answer_leaves_the_declaration_standing() -> None:
+    gone = Endpoint(url="http://127.0.0.1:1", state=EndpointState.NOT_REACHABLE, detail="refused")
+    rows = fleet(observed({}, endpoint=gone, settings=(), runtime=Missing(missing=MissingReason.NOT_REACHABLE)))
+    assert keys(rows) == keys(fleet())
+
+
+def test_a_service_of_which_nothing_is_declared_and_that_does_not_answer_is_not_reachable() -> None:
+    service = inventory().services["text-4b"].model_copy(update={"settings": {}})
+    bare = inventory().model_copy(update={"services": {**inventory().services, "text-4b": service}})
+    gone = Endpoint(url="http://127.0.0.1:1", state=EndpointState.NOT_REACHABLE, detail="refused")
+    unseen = observed({}, endpoint=gone, settings=(), runtime=Missing(missing=MissingReason.NOT_REACHABLE))
+    rows = {row.technique: row for row in assess(ledger(fleet=bare, runs=(unseen,)), "fleet", NOVEMBER)}
+    found = cell(rows, Technique.PREFIX_CACHING, "text-4b")
+    assert (found.state, found.decision) == (State.NOT_REACHABLE, Decision.INVESTIGATE)
+    assert "not reachable (refused)" in found.summary
+
+
+def test_evidence_of_november_is_not_known_in_july() -> None:
+    corpus = ledger(runs=(drafting(1.8),))
+    july = {row.technique: row.key() for row in assess(corpus, "fleet", JULY)}
+    assert july == {row.technique: row.key() for row in assess(ledger(), "fleet", JULY)}
