@@ -48,12 +48,14 @@ def read_corpus(root: Path) -> Corpus:
     records, record_problems = read_records(root / "adr")
     local_records, local_record_problems = read_records(root / "adr" / "local")
     promoted = {run.id for run in runs}
+    shared = {record.name for record in records}
     return Corpus(
         fleet=load_fleet(root / "fleet.yml"),
         knowledge=load_knowledge(),
         runs=runs,
         local_runs=tuple(run for run in local_runs if run.id not in promoted),
         records=records,
-        local_records=local_records,
+        # A promoted draft lives on in `adr/`; what is left of it here says nothing any more.
+        local_records=tuple(record for record in local_records if record.name not in shared),
         problems=run_problems + local_problems + record_problems + local_record_problems,
     )

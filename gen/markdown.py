@@ -82,7 +82,9 @@ def block(body: Markdown, *classes: str, tag: str = "div") -> Markdown:
 
 
 def details(summary: Markdown, body: Markdown, *classes: str) -> Markdown:
-    """Fold blocks under one line; they stay readable without a script."""
+    """Fold blocks under one line; they open without a script. The line itself holds no link: it is what is pressed."""
+    if "](" in summary or "<a " in summary:
+        raise ValueError(f"a summary without links: {summary!r}")
     kind = f' class="{" ".join(classes)}"' if classes else ""
     return Markdown(f'<details{kind} markdown="1">\n<summary>{summary}</summary>\n\n{body.strip()}\n\n</details>\n')
 

@@ -13,7 +13,8 @@ from probes.evidence import slug
 
 # Names that Windows gives to devices, whatever the extension.
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
-_SAFE = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*", re.ASCII)
+SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SAFE = re.compile(rf"{SAFE_NAME.pattern}(/{SAFE_NAME.pattern})*")
 
 
 def names(texts: Iterable[str]) -> dict[str, str]:
@@ -58,10 +59,13 @@ def check(paths: Iterable[str]) -> None:
     seen: dict[str, str] = {}
     for path in paths:
         if not _SAFE.fullmatch(path):
-            expected = "a relative path of lower-case letters, digits and ._- inside the site"
+            expected = "a relative path of letters, digits and ._- inside the site"
             problems.append(Problem(place=f"page {path!r}", found="is not a safe path", expected=expected))
-        other = seen.setdefault(destination(path), path)
-        if other != path:
-            problems.append(Problem(place=f"page {path}", found=f"would replace {other}", expected="one page per address"))
+        place = destination(path)
+        if place in seen:
+            problems.append(
+                Problem(place=f"page {path}", found=f"would replace {seen[place]}", expected="one page per address")
+            )
+        seen[place] = path
     if problems:
         raise InputError(problems)

@@ -12,9 +12,10 @@ from gen.markdown import Markdown, block, span
 
 
 class Layout(StrEnum):
-    """How a table behaves on a narrow screen: rows become cards, or the table scrolls in its own box."""
+    """How rows are laid out: as cards on narrow screens, as cards everywhere, or never."""
 
     CARDS = "cards"
+    STACK = "stack"
     GRID = "grid"
 
 
@@ -29,7 +30,9 @@ def columns(*titles: str, numeric: Sequence[str] = ()) -> tuple[Column, ...]:
     return tuple(Column(title=Markdown(title), numeric=title in numeric) for title in titles)
 
 
-def table(head: Sequence[Column], rows: Sequence[Sequence[Markdown]], layout: Layout = Layout.CARDS, name: str = "") -> Markdown:
+def table(
+    head: Sequence[Column], rows: Sequence[Sequence[Markdown]], layout: Layout = Layout.CARDS, name: str = ""
+) -> Markdown:
     """Write a table whose cells are all filled.
 
     Numbers come as text: pandas and tabulate would turn 2026.20 into 2026.2 and a missing value into nan.
@@ -46,7 +49,7 @@ def table(head: Sequence[Column], rows: Sequence[Sequence[Markdown]], layout: La
             raise ValueError(f"cells on one line and without a bare pipe: {row!r}")
     cells = [[_labelled(cell, column, layout) for cell, column in zip(row, head, strict=True)] for row in rows]
     # Named by position, for two columns may bear the same title.
-    frame = pd.DataFrame(cells, columns=range(len(head)), dtype=str)
+    frame = pd.DataFrame(cells, columns=range(len(head)), dtype=object)
     written = frame.to_markdown(
         index=False,
         headers=[column.title for column in head],
@@ -58,9 +61,9 @@ def table(head: Sequence[Column], rows: Sequence[Sequence[Markdown]], layout: La
     return block(Markdown(written), "table", layout.value, *([name] if name else []))
 
 
-def pivot(series: dict[str, Sequence[float]]) -> list[tuple[int, tuple[float | None, ...]]]:
+def pivot(series: Sequence[Sequence[float]]) -> list[tuple[int, tuple[float | None, ...]]]:
     """Put samples of several series side by side: one row per position, None past a series' end."""
-    frame = pd.DataFrame({key: pd.Series(values, dtype="float64") for key, values in series.items()})
+    frame = pd.DataFrame({key: pd.Series(values, dtype="float64") for key, values in enumerate(series)})
     return [
         (int(str(index)) + 1, tuple(None if pd.isna(value) else float(value) for value in row))
         for index, row in zip(frame.index, frame.itertuples(index=False, name=None), strict=True)
@@ -69,4 +72,4 @@ def pivot(series: dict[str, Sequence[float]]) -> list[tuple[int, tuple[float | N
 
 def _labelled(cell: Markdown, column: Column, layout: Layout) -> Markdown:
     """Repeat the column's title in the cell of a card, where no header row stands above it."""
-    return Markdown(f"{span(column.title, 'label')} {cell}") if layout is Layout.CARDS else cell
+    return Markdown(f"{span(column.title, 'label')} {cell}") if layout is not Layout.GRID else cell

@@ -1,0 +1,222 @@
+"""What can be wrong with one record: its evidence, links, history, assessment, contract and dates."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from gen.contract import CHANGES_A_SETTING, Compared, ContractMetric
+from gen.corpus import Corpus
+from gen.findings import Finding, Rule
+from gen.records import Record, status_on
+from gen.records.record import LEGAL_MOVES, NAME_PATTERN
+from gen.words import Status, Verdict
+from probes.evidence import Missing, MissingReason, Run
+
+_LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
+# Reasons that say nothing by themselves.
+_NEEDS_DETAIL = frozenset({MissingReason.NOT_MEASURED, MissingReason.SKIPPED, MissingReason.FAILED})
+_CARRIES = frozenset({Verdict.BETTER, Verdict.SAME})
+_CLOSED = frozenset({Status.REJECTED, Status.SUPERSEDED, Status.DEPRECATED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Books:
+    """The corpus as lookups: which record and which run has a name, and where it lies."""
+
+    corpus: Corpus
+
+    @cached_property
+    def records(self) -> dict[str, Record]:
+        return {record.name: record for record in self.corpus.local_records + self.corpus.records}
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        return {run.id: run for run in self.corpus.runs}
+
+    @cached_property
+    def local_runs(self) -> dict[str, Run]:
+        return {run.id: run for run in self.corpus.local_runs}
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The names of records that lie in `adr/` itself."""
+        return frozenset(record.name for record in self.corpus.records)
+
+    def place(self, record: Record) -> str:
+        """Name a record's file below the repository."""
+        return f"{'adr' if record.name in self.shared else 'adr/local'}/{record.name}.md"
+
+
+def audit(books: Books, record: Record, today: date) -> tuple[Finding, ...]:
+    """Check one record against everything it speaks of; what its reviewers acknowledged is left out."""
+    found = [
+        *_evidence(books, record, today),
+        *_links(books, record),
+        *_history(books, record),
+        *_snapshot(books, record),
+        *_contract(books, record),
+        *_service(books, record),
+        *_review(books, record, today),
+        *_acknowledgements(books, record),
+    ]
+    return tuple(finding for finding in found if not _acknowledged(record, finding))
+
+
+def _evidence(books: Books, record: Record, today: date) -> Iterator[Finding]:
+    place = books.place(record)
+    cited: list[Run] = []
+    for ref in record.evidence:
+        # What a pull request shows must not hang on files that git ignores.
+        may_be_local = record.name not in books.shared
+        run = books.runs.get(ref.id) or (books.local_runs.get(ref.id) if may_be_local else None)
+        if run is None:
+            promotable = ref.id in books.local_runs
+            message = f"cites {ref.id}, which {'lies in adr/local only' if promotable else 'is not there'}"
+            fix = f"nox -s adr -- promote {ref.id}" if promotable else "bring the file back, or draft the record again"
+            yield Finding(rule=Rule.EVIDENCE_ABSENT, place=place, about=ref.id, message=message, fix=fix)
+            continue
+        cited.append(run)
+        if run.content_sha256 != ref.sha256:
+            message = f"cites {ref.id} with hash {ref.sha256[:12]}…, and the file has {run.content_sha256[:12]}…"
+            fix = "bring the file back, or draft the record again"
+            yield Finding(rule=Rule.EVIDENCE_ALTERED, place=place, about=ref.id, message=message, fix=fix)
+        if not run.validity.valid:
+            message = f"rests on {run.id}, which is invalid: {', '.join(run.validity.reasons)}"
+            fix = f"measure again, or acknowledge {Rule.EVIDENCE_INVALID.number} about {run.id}"
+            yield Finding(rule=Rule.EVIDENCE_INVALID, place=place, about=run.id, message=message, fix=fix)
+    limit = books.corpus.fleet.policies.freshness.evidence_days
+    old = [run for run in cited if (today - run.date).days > limit]
+    if old and status_on(record, today) is Status.ACCEPTED:
+        message = f"rests on {len(old)} runs older than {limit} days, the oldest of {min(run.date for run in old)}"
+        yield Finding(rule=Rule.STALE_EVIDENCE, place=place, message=message, fix="measure again; the record says how")
+
+
+def _links(books: Books, record: Record) -> Iterator[Finding]:
+    place, known = books.place(record), books.records
+    for name in (*record.supersedes, *((record.superseded_by,) if record.superseded_by else ())):
+        if name not in known:
+            fix = "correct the name, or bring the record back"
+            message = f"names {name}, which is not a record here"
+            yield Finding(rule=Rule.LINK_BROKEN, place=place, about=name, message=message, fix=fix)
+    for message, fix in _one_sided(record, known):
+        yield Finding(rule=Rule.LINK_ONE_SIDED, place=place, message=message, fix=fix)
+    for label, target in _LINK.findall(record.body):
+        path = target.partition("#")[0]
+        stem, extension = posixpath.splitext(posixpath.basename(path))
+        if extension != ".md" or "://" in path or not re.fullmatch(NAME_PATTERN, stem):
+            continue
+        if stem not in known:
+            message = f"links to {stem}, which is not a record here"
+            yield Finding(rule=Rule.LINK_BROKEN, place=place, about=stem, message=message, fix="link the file's name on disk")
+        elif re.fullmatch(NAME_PATTERN, label) and label != stem:
+            message = f"says {label} and links to {stem}"
+            yield Finding(rule=Rule.LINK_TEXT, place=place, message=message, fix="let text and target name one record")
+
+
+def _one_sided(record: Record, known: Mapping[str, Record]) -> Iterator[tuple[str, str]]:
+    """Yield what only one side of a supersession tells, with the fix."""
+    for name in record.supersedes:
+        other = known.get(name)
+        if record.status is Status.ACCEPTED and other is not None and other.status not in _CLOSED:
+            fix = f"python -m gen records supersede {name} {record.name} --by WHO"
+            yield f"takes the place of {name}, which is still {other.status.value}", fix
+    if (record.status is Status.SUPERSEDED) != (record.superseded_by is not None):
+        said = f"is {record.status.value}, with superseded-by {record.superseded_by or 'empty'}"
+        yield said, "set both status: superseded and superseded-by, or neither"
+    successor = known.get(record.superseded_by or "")
+    if successor is None:
+        return
+    if record.name not in successor.supersedes:
+        yield f"is superseded by {successor.name}, which does not say so", f"add {record.name} to supersedes there"
+    if successor.status in {Status.PROPOSED, Status.REJECTED}:
+        fix = f"finish what was begun: python -m gen records accept {successor.name} --by WHO"
+        yield f"is superseded by {successor.name}, which is only {successor.status.value}", fix
+
+
+def _history(books: Books, record: Record) -> Iterator[Finding]:
+    place = books.place(record)
+    fix = "undo the edit, and move the record with python -m gen records accept, reject, supersede or deprecate"
+    status, day = Status.PROPOSED, record.date
+    for move in record.history:
+        if move.status not in LEGAL_MOVES[status] or move.on < day:
+            message = f"goes from {status.value} to {move.status.value} on {move.on}"
+            yield Finding(rule=Rule.ILLEGAL_HISTORY, place=place, message=message, fix=fix)
+        status, day = move.status, move.on
+    if record.history and status is not record.status:
+        message = f"is {record.status.value}, and its history ends with {status.value}"
+        yield Finding(rule=Rule.ILLEGAL_HISTORY, place=place, message=message, fix=fix)
+
+
+def _snapshot(books: Books, record: Record) -> Iterator[Finding]:
+    place, stored = books.place(record), record.assessment
+    fix = "draft the record again; the assessment block is the generator's"
+    if stored is None:
+        if record.technique is not None:
+            message = "holds no assessment, so that no change can be seen against it"
+            yield Finding(rule=Rule.SNAPSHOT, place=place, message=message, fix=fix)
+        return
+    pairs = {
+        "technique": (record.technique, stored.technique),
+        "scope": (record.scope, stored.scope),
+        "decision": (record.decision, stored.decision),
+    }
+    for field, (said, snapshot) in pairs.items():
+        if said != snapshot:
+            message = f"says {field} {said}, and its assessment says {snapshot}"
+            yield Finding(rule=Rule.SNAPSHOT, place=place, about=field, message=message, fix=fix)
+
+
+def _contract(books: Books, record: Record) -> Iterator[Finding]:
+    if record.technique is None or record.status in _CLOSED:
+        return
+    place = books.place(record)
+    for metric in ContractMetric:
+        entry = record.contract.get(metric)
+        unsaid = isinstance(entry, Missing) and entry.missing in _NEEDS_DETAIL and not entry.detail.strip()
+        if entry is None or unsaid:
+            lacks = "neither value nor reason" if entry is None else "a reason without detail"
+            message, fix = f"contract.{metric.value} has {lacks}", "measure it, or say in detail why not"
+            yield Finding(rule=Rule.CONTRACT_GAP, place=place, about=metric.value, message=message, fix=fix)
+        changed = record.status is Status.ACCEPTED and record.decision in CHANGES_A_SETTING
+        if changed and isinstance(entry, Compared) and entry.verdict not in _CARRIES:
+            message = f"contract.{metric.value} is {entry.verdict.value}"
+            fix = f"measure more, decide otherwise, or acknowledge {Rule.CONTRACT_VERDICT.number} about {metric.value}"
+            yield Finding(rule=Rule.CONTRACT_VERDICT, place=place, about=metric.value, message=message, fix=fix)
+
+
+def _service(books: Books, record: Record) -> Iterator[Finding]:
+    if not record.scope.startswith("fleet"):
+        return
+    services = books.corpus.fleet.services
+    named = {record.scope.removeprefix("fleet/"), record.confirm.service if record.confirm else None} - {"fleet", None}
+    for name in sorted(filter(None, named - set(services))):
+        message = f"speaks of service {name}, which fleet.yml does not have"
+        fix = f"deprecate the record, or name one of {', '.join(sorted(services))}"
+        yield Finding(rule=Rule.UNKNOWN_SERVICE, place=books.place(record), about=name, message=message, fix=fix)
+
+
+def _review(books: Books, record: Record, today: date) -> Iterator[Finding]:
+    if status_on(record, today) is Status.ACCEPTED and record.review_by < today:
+        message = f"was to be reviewed by {record.review_by}"
+        fix = "measure again and draft; where nothing has moved, give it a new review-by"
+        yield Finding(rule=Rule.PAST_REVIEW, place=books.place(record), message=message, fix=fix)
+
+
+def _acknowledgements(books: Books, record: Record) -> Iterator[Finding]:
+    allowed = {rule.number for rule in Rule if rule.may_be_acknowledged}
+    for item in record.acknowledgements:
+        if item.rule not in allowed:
+            message = f"acknowledges {item.rule}, which is not one of {', '.join(sorted(allowed))}"
+            fix = "mend what was found"
+            yield Finding(rule=Rule.ACKNOWLEDGEMENT, place=books.place(record), message=message, fix=fix)
+
+
+def _acknowledged(record: Record, finding: Finding) -> bool:
+    return finding.rule.may_be_acknowledged and any(
+        item.rule == finding.rule.number and item.about == finding.about for item in record.acknowledgements
+    )

@@ -1,0 +1,202 @@
+"""What moved since the last record, as drafts; the same inputs give the same drafts on any machine."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from gen.assess import assess, scopes
+from gen.assessment import Assessment, RefKind
+from gen.contract import standing
+from gen.corpus import Corpus
+from gen.draft import CitedSource, Story, body, title
+from gen.knowledge import Knowledge
+from gen.records import Record, about, in_force, open_proposals, status_on
+from gen.records.naming import distinct_name, record_name
+from gen.records.record import Confirm, EvidenceRef, Probe
+from gen.records.text import render_draft
+from gen.words import Applicability, Status
+from probes.errors import UsageError
+from probes.evidence import Run, RunKind, Technique, canonical
+from probes.fleet import Fleet
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A proposed record that is not written yet; `folder` is where it belongs, below the repository."""
+
+    name: str
+    text: str
+    technique: Technique
+    scope: str
+    before: str | None
+
+    @property
+    def folder(self) -> str:
+        return "adr/local" if self.scope.startswith("local-") else "adr"
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{self.name}.md"
+
+
+def propose(corpus: Corpus, today: date, scope: str | None = None) -> tuple[Draft, ...]:
+    """Draft one record for each technique whose assessment no standing record expresses.
+
+    `scope` is one scope, 'local' for every measured machine, or None for all of them. What a person
+    has rejected is not proposed again while the same record is in force.
+
+    Raises:
+        UsageError: nothing is known of the scope.
+    """
+    found: list[Draft] = []
+    for name in _chosen(corpus, scope):
+        inputs = _inputs(corpus, name)
+        found += compare(inputs, assess(inputs, name, today), today)
+    return tuple(found)
+
+
+def compare(corpus: Corpus, assessments: Iterable[Assessment], today: date) -> tuple[Draft, ...]:
+    """Draft a record for each of these assessments that no record of the corpus expresses."""
+    return tuple(draft for assessment in assessments if (draft := _draft(corpus, assessment, today)) is not None)
+
+
+def _chosen(corpus: Corpus, scope: str | None) -> tuple[str, ...]:
+    known = scopes(corpus)
+    if scope is None:
+        return known
+    if scope == LOCAL:
+        return tuple(name for name in known if name.startswith("local-"))
+    if scope not in known:
+        raise UsageError(f"--scope {scope}: nothing is known of it; expected one of {', '.join([*known, LOCAL])}")
+    return (scope,)
+
+
+def _inputs(corpus: Corpus, scope: str) -> Corpus:
+    """The fleet is judged by what is committed alone, or each checkout would draft something else."""
+    return corpus if scope.startswith("local-") else replace(corpus, local_runs=(), local_records=())
+
+
+def _draft(corpus: Corpus, assessment: Assessment, today: date) -> Draft | None:
+    technique, scope = assessment.technique, assessment.scope
+    records = corpus.records + corpus.local_records
+    before = in_force(records, technique, scope, today)
+    if _answered(about(records, technique, scope), assessment, before, today):
+        return None
+    day = _newest_change(corpus, assessment, before, today)
+    # The day of drafting is no part of what is decided, or each day would write other bytes.
+    assessment = assessment.model_copy(update={"on": day})
+    name = record_name(day, technique, scope)
+    own = corpus.local_records if scope.startswith("local-") else corpus.records
+    if not _is_free(name, records, own):
+        digest = hashlib.sha256(canonical([assessment.key(), before.name if before else ""])).hexdigest()  # type: ignore[list-item]
+        name = distinct_name(name, digest)
+    others = tuple(r for r in open_proposals(records, technique, scope, today) if r.name != name)
+    record = _record(corpus, assessment, name, before, others)
+    return Draft(name=name, text=render_draft(record), technique=technique, scope=scope, before=before.name if before else None)
+
+
+def _answered(records: tuple[Record, ...], assessment: Assessment, before: Record | None, today: date) -> bool:
+    """Tell whether a record says all this already: in force, waiting, or refused in the present state of affairs."""
+    for record in records:
+        if record.assessment is None or record.assessment.key() != assessment.key():
+            continue
+        status = status_on(record, today)
+        if record is before or status is Status.PROPOSED:
+            return True
+        if status is Status.REJECTED and (before is None or before.name in record.supersedes):
+            return True
+    return False
+
+
+def _is_free(name: str, records: tuple[Record, ...], own: tuple[Record, ...]) -> bool:
+    """A name is free while no file has it, or only a draft that nobody has put a hand to."""
+    taken = [record for record in records if record.name == name]
+    return all(record in own and record.untouched and record.status is Status.PROPOSED for record in taken)
+
+
+def _newest_change(corpus: Corpus, assessment: Assessment, before: Record | None, today: date) -> date:
+    """Date a draft by what moved; a first record is no older than the fleet or the machine that it speaks of."""
+    days = [] if before is not None else [_beginning(corpus, assessment.scope, today)]
+    if assessment.all_facts():
+        days.append(assessment.newest_change(before.assessment if before else None))
+    return max(days, default=_beginning(corpus, assessment.scope, today))
+
+
+def _beginning(corpus: Corpus, scope: str, today: date) -> date:
+    runs = corpus.scope_runs(scope.removeprefix("local-")) if scope.startswith("local-") else ()
+    return min(runs[0].date if runs else corpus.fleet.as_of, today)
+
+
+def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | None, others: tuple[Record, ...]) -> Record:
+    runs = _cited(corpus, assessment)
+    policies = corpus.fleet.policies
+    contract = standing(runs, policies.gates)
+    probe, commands = _again(corpus.fleet, assessment, runs)
+    story = Story(
+        name=name,
+        assessment=assessment,
+        before=before,
+        others=others,
+        contract=contract,
+        sources=_sources(corpus.knowledge, assessment),
+        commands=commands,
+        review_by=assessment.on + timedelta(days=policies.freshness.review_days),
+    )
+    return Record(
+        name=name,
+        title=title(assessment),
+        status=Status.PROPOSED,
+        date=assessment.on,
+        technique=assessment.technique,
+        scope=assessment.scope,
+        decision=assessment.decision,
+        evidence=tuple(EvidenceRef(id=run.id, sha256=run.content_sha256) for run in runs),
+        supersedes=tuple(r.name for r in ((before,) if before else ()) + others),
+        review_by=story.review_by,
+        confirm=Confirm(probe=probe, gates=policies.gates) if probe else None,
+        contract=contract,
+        body=body(story),
+        assessment=assessment,
+    )
+
+
+def _cited(corpus: Corpus, assessment: Assessment) -> tuple[Run, ...]:
+    known = {run.id: run for run in corpus.runs + corpus.local_runs}
+    return tuple(known[run] for run in assessment.evidence)
+
+
+def _again(fleet: Fleet, assessment: Assessment, runs: tuple[Run, ...]) -> tuple[Probe | None, tuple[str, ...]]:
+    """Find the probe that looks at the same things again, and the commands for it."""
+    with_address = {name for name, service in fleet.services.items() if service.url is not None}
+    bearing = [
+        cell.service
+        for cell in assessment.cells
+        if cell.applicability is not Applicability.DOES_NOT_APPLY and cell.service in with_address
+    ]
+    draft = f"nox -s adr -- propose --scope {assessment.scope}"
+    if assessment.scope.startswith("local-"):
+        kinds = {run.kind for run in runs}
+        parts = {RunKind.MICRO: Probe.MICRO, RunKind.DEVICES: Probe.DEVICES}
+        probe = next((part for kind, part in parts.items() if kind in kinds), Probe.ENDPOINTS)
+        return probe, (f"nox -s probe -- {probe.value}", draft)
+    if not bearing:
+        return None, ()
+    services = " ".join(f"--service {service}" for service in bearing)
+    return Probe.ENDPOINTS, (f"nox -s probe -- {services}", draft)
+
+
+def _sources(knowledge: Knowledge, assessment: Assessment) -> dict[str, CitedSource]:
+    named = {fact.ref.target for fact in assessment.all_facts() if fact.ref.kind is RefKind.SOURCE}
+    named |= {conflict.source for conflict in assessment.conflicts}
+    return {
+        source.id: CitedSource(
+            title=source.title, where=source.url or source.repository or source.measurement or "", checked=source.checked
+        )
+        for source in knowledge.sources.values()
+        if source.id in named
+    }

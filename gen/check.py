@@ -1,0 +1,133 @@
+"""Everything that can be wrong or due in inventory, evidence and records; no finding stops another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+from gen.audit import Books, audit
+from gen.changes import propose
+from gen.corpus import Corpus
+from gen.findings import Finding, Rule, Severity
+from gen.knowledge.schema import ENGINES
+from gen.records import Record, status_on
+from gen.words import Status
+from probes.evidence import Technique
+
+
+def check(corpus: Corpus, today: date) -> tuple[Finding, ...]:
+    """Find everything that is wrong or due on a day, errors first."""
+    found = [
+        *_damage(corpus),
+        *_names(corpus),
+        *_inventory(corpus, today),
+        *_sources(corpus, today),
+        *_runs(corpus, today),
+        *check_records(corpus, today),
+    ]
+    # A record that cannot be read may be the one that says it all already.
+    if not corpus.problems:
+        found += _undrafted(corpus, today)
+    return _in_order(found)
+
+
+def check_records(corpus: Corpus, today: date) -> tuple[Finding, ...]:
+    """Find what is wrong with the records, one by one and with each other."""
+    books = Books(corpus=corpus)
+    found = [finding for record in books.records.values() for finding in audit(books, record, today)]
+    return _in_order([*found, *_in_force(books, today), *_loops(books)])
+
+
+def _in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    errors_first = list(Severity)
+    return tuple(sorted(set(found), key=lambda f: (errors_first.index(f.severity), f.rule.number, f.place, f.message)))
+
+
+def _damage(corpus: Corpus) -> Iterator[Finding]:
+    for problem in corpus.problems:
+        fix = f"give {problem.expected}" if problem.expected else "mend the file, or take it out"
+        yield Finding(rule=Rule.DAMAGED, place=problem.place, message=problem.found or "is damaged", fix=fix)
+
+
+def _names(corpus: Corpus) -> Iterator[Finding]:
+    alike: dict[str, set[str]] = {}
+    for run in corpus.runs + corpus.local_runs:
+        alike.setdefault(run.id.casefold(), set()).add(run.id)
+    for first, *others in (sorted(names) for names in alike.values() if len(names) > 1):
+        message = f"is one file with {', '.join(others)} on a disk that ignores case"
+        yield Finding(rule=Rule.CASE, place=f"adr/evidence/{first}.json", message=message, fix="measure one of them again")
+
+
+def _inventory(corpus: Corpus, today: date) -> Iterator[Finding]:
+    fleet, limit = corpus.fleet, corpus.fleet.policies.freshness.declaration_days
+    old: dict[date, set[str]] = {}
+    for name, service in fleet.services.items():
+        controls = corpus.knowledge.controls.get(ENGINES[service.runtime], ()) if service.runtime in ENGINES else ()
+        known = {setting for control in controls for setting in control.settings}
+        for control, declared in fleet.declared(name).items():
+            if known and control not in known:
+                message = f"services.{name}.settings.{control} is not a known control of {service.runtime.value}"
+                fix = f"use one of {', '.join(sorted(known))}, or add it to the knowledge base with its source"
+                yield Finding(rule=Rule.UNKNOWN_CONTROL, place="fleet.yml", about=control, message=message, fix=fix)
+            if (today - declared.as_of).days > limit:
+                old.setdefault(declared.as_of, set()).add(name)
+    for day, services in sorted(old.items()):
+        message = f"settings of {', '.join(sorted(services))} were declared on {day}, over {limit} days ago"
+        fix = "look at the services again and give the declarations the day of that look"
+        yield Finding(rule=Rule.STALE_DECLARATION, place="fleet.yml", message=message, fix=fix)
+
+
+def _sources(corpus: Corpus, today: date) -> Iterator[Finding]:
+    limit = corpus.fleet.policies.freshness.source_days
+    old: dict[date, list[str]] = {}
+    for source in corpus.knowledge.sources.values():
+        if (today - source.checked).days > limit:
+            old.setdefault(source.checked, []).append(source.id)
+    for day, ids in sorted(old.items()):
+        message = f"{len(ids)} sources were last checked on {day}, over {limit} days ago: {', '.join(sorted(ids))}"
+        fix = "read them again and date what they say"
+        yield Finding(rule=Rule.STALE_SOURCE, place="gen/knowledge", message=message, fix=fix)
+
+
+def _runs(corpus: Corpus, today: date) -> Iterator[Finding]:
+    for folder, runs in (("adr/evidence", corpus.runs), ("adr/local/evidence", corpus.local_runs)):
+        for run in runs:
+            if run.date > today:
+                message = f"started on {run.date}, after today, {today}"
+                fix = f"check the clock of {run.client.alias}, or give --today"
+                yield Finding(rule=Rule.FUTURE, place=f"{folder}/{run.id}.json", about=run.id, message=message, fix=fix)
+
+
+def _in_force(books: Books, today: date) -> Iterator[Finding]:
+    holding: dict[tuple[Technique, str], list[Record]] = {}
+    for record in books.records.values():
+        if record.technique is not None and status_on(record, today) is Status.ACCEPTED:
+            holding.setdefault((record.technique, record.scope), []).append(record)
+    for (technique, scope), records in holding.items():
+        newest, *older = sorted(records, key=lambda record: (record.date, record.name), reverse=True)
+        for record in older:
+            message = f"is in force for {technique.value} in {scope}, and so is {record.name}"
+            fix = f"python -m gen records supersede {record.name} {newest.name} --by WHO"
+            yield Finding(rule=Rule.TWO_IN_FORCE, place=books.place(newest), about=record.name, message=message, fix=fix)
+
+
+def _loops(books: Books) -> Iterator[Finding]:
+    """Follow each record's successors; a circle is told once, from the first of its names."""
+    follows = {name: record.superseded_by for name, record in books.records.items()}
+    for start in sorted(follows):
+        path, here = [start], follows[start]
+        while here in follows and here not in path:
+            path.append(here)
+            here = follows[here]
+        if here == start == min(path):
+            message = f"leads back to itself: {' → '.join([*path, start])}"
+            fix = "decide which record is the newest and take its superseded-by away"
+            yield Finding(rule=Rule.LINK_LOOP, place=books.place(books.records[start]), message=message, fix=fix)
+
+
+def _undrafted(corpus: Corpus, today: date) -> Iterator[Finding]:
+    for draft in propose(corpus, today):
+        since = f"since {draft.before}" if draft.before else "and no record is in force"
+        message = f"{draft.technique.value} in {draft.scope} has moved {since}"
+        fix = f"python -m gen records propose --scope {draft.scope} --write"
+        yield Finding(rule=Rule.UNDRAFTED, place=draft.path, about=draft.name, message=message, fix=fix)

@@ -1,0 +1,30 @@
+"""What a command is given and what it gives back."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from rich.console import RenderableType
+
+EXIT_OK, EXIT_FINDINGS, EXIT_UNUSABLE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One invocation: its arguments, the repository, and the only date that anything may ask for."""
+
+    arguments: Namespace
+    root: Path
+    today: date
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Lines or tables for standard output, notes for standard error, and the exit code."""
+
+    shown: tuple[RenderableType, ...] = ()
+    notes: tuple[str, ...] = ()
+    code: int = EXIT_OK

@@ -1,0 +1,201 @@
+"""The commands that list, draft, move and carry records."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from gen.acceptance import accepted
+from gen.changes import propose
+from gen.commands.call import EXIT_UNUSABLE, Call, Outcome
+from gen.corpus import Corpus, read_corpus
+from gen.markdown import visible
+from gen.promote import Moved, import_runs, promote
+from gen.records import Record, parse_record, read_text, render_record
+from gen.records.lifecycle import RecordFile, close, supersede
+from gen.records.naming import titled_name
+from gen.records.record import Move
+from gen.records.text import render_front_matter
+from gen.words import Status
+from probes.errors import InputError, UsageError
+from probes.files import write_atomic, write_new
+
+_OUTLINE = """# {title}
+
+## Context and problem statement
+
+## Considered options
+
+## Decision outcome
+
+### Consequences
+"""
+
+
+def list_records(call: Call) -> Outcome:
+    """Show every record that matches, oldest first; damaged ones are told on standard error."""
+    corpus, wanted = read_corpus(call.root), call.arguments
+    records = [
+        record
+        for record in sorted(corpus.records + corpus.local_records, key=lambda record: (record.date, record.name))
+        if wanted.status in (None, record.status.value)
+        and wanted.technique in (None, record.technique and record.technique.value)
+        and wanted.scope in (None, record.scope)
+    ]
+    notes = tuple(str(problem) for problem in corpus.problems)
+    code = EXIT_UNUSABLE if notes else 0
+    if wanted.json:
+        documents = [json.loads(record.model_dump_json(by_alias=True)) for record in records]
+        return Outcome(shown=(_json(documents),), notes=notes, code=code)
+    width = max((len(record.name) for record in records), default=0)
+    lines = [f"{record.name:<{width}}  {record.status.value:<10}  {visible(record.title)}" for record in records]
+    return Outcome(shown=tuple(lines) or ("No record matches.",), notes=notes, code=code)
+
+
+def show(call: Call) -> Outcome:
+    """Show one record without its generated block, or all of it as JSON."""
+    record = _find(_files(call.root), call.arguments.name).record
+    if call.arguments.json:
+        return Outcome(shown=(_json(json.loads(record.model_dump_json(by_alias=True))),))
+    text = f"---\n{render_front_matter(record.front_matter())}---\n\n{record.body}"
+    return Outcome(shown=tuple(visible(line) for line in text.split("\n")))
+
+
+def draft(call: Call) -> Outcome:
+    """Draft a record for each assessment that moved; without --write only say which."""
+    corpus = _sound(call.root)
+    drafts = propose(corpus, call.today, call.arguments.scope)
+    lines = []
+    for one in drafts:
+        since = f"moved since {one.before}" if one.before else "nothing in force yet"
+        lines.append(f"{one.path}  ({one.technique.value}: {since})")
+    if call.arguments.write:
+        for one in drafts:
+            write_atomic(call.root / one.path, one.text.encode())
+    done = "drafted" if call.arguments.write else "to draft; --write writes them"
+    return Outcome(shown=(*lines, f"{len(drafts)} record{'s' * (len(drafts) != 1)} {done}."))
+
+
+def new(call: Call) -> Outcome:
+    """Start a record about the project itself; its words are for people to write."""
+    corpus, title = _sound(call.root), call.arguments.title
+    name = titled_name(call.today, title)
+    if not title.strip() or title != " ".join(title.split()):
+        raise UsageError(f"TITLE: is {title!r}; expected one line of text")
+    record = Record(
+        name=name,
+        title=title,
+        status=Status.PROPOSED,
+        date=call.today,
+        scope="project",
+        review_by=call.today + timedelta(days=corpus.fleet.policies.freshness.review_days),
+        body=_OUTLINE.format(title=title),
+    )
+    write_new(call.root / "adr" / f"{name}.md", render_record(record).encode())
+    return Outcome(shown=(f"adr/{name}.md",))
+
+
+def accept_record(call: Call) -> Outcome:
+    """Put a record in force, in place of the one that is."""
+    files = _files(call.root)
+    name = _find(files, call.arguments.name).record.name
+    return _write(files, accepted(_sound(call.root), files, name, _move(call, Status.ACCEPTED)))
+
+
+def reject(call: Call) -> Outcome:
+    """Close a proposal with a reason."""
+    files = _files(call.root)
+    return _write(files, close(_find(files, call.arguments.name), _move(call, Status.REJECTED)))
+
+
+def deprecate(call: Call) -> Outcome:
+    """Take a record out of force without another in its place."""
+    files = _files(call.root)
+    return _write(files, close(_find(files, call.arguments.name), _move(call, Status.DEPRECATED)))
+
+
+def supersede_record(call: Call) -> Outcome:
+    """Link a record to the accepted one that takes its place."""
+    files = _files(call.root)
+    old, successor = _find(files, call.arguments.old), _find(files, call.arguments.new)
+    return _write(files, supersede(old, successor, _move(call, Status.SUPERSEDED)))
+
+
+def promote_run(call: Call) -> Outcome:
+    """Copy a local run, and the drafts it completes, to where a pull request can hold them."""
+    return _told(promote(call.root, call.arguments.run, read_corpus(call.root).local_records))
+
+
+def import_files(call: Call) -> Outcome:
+    """Take evidence files that another host wrote."""
+    return _told(import_runs(call.root, [Path(name) for name in call.arguments.files], call.today))
+
+
+def _sound(root: Path) -> Corpus:
+    """Read the corpus; a file that cannot be read may hold the very record that matters."""
+    corpus = read_corpus(root)
+    if corpus.problems:
+        raise InputError(corpus.problems)
+    return corpus
+
+
+def _files(root: Path) -> dict[str, RecordFile]:
+    """Read every record with its text; one in `adr/` hides a local one of the same name."""
+    files: dict[str, RecordFile] = {}
+    for folder in (root / "adr" / "local", root / "adr"):
+        for path in sorted(folder.glob("*.md")):
+            place = path.relative_to(root).as_posix()
+            try:
+                text = read_text(path, place)
+                files[path.stem] = RecordFile(path=path, record=parse_record(path.stem, text, place), text=text)
+            except InputError:
+                continue  # told by `check` and `list`; a damaged record cannot be moved
+    return files
+
+
+def _find(files: Mapping[str, RecordFile], name: str) -> RecordFile:
+    wanted = name.removesuffix(".md").rpartition("/")[2]
+    if wanted not in files:
+        close_ones = difflib.get_close_matches(wanted, files, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(close_ones)}?" if close_ones else "python -m gen records list shows them"
+        raise UsageError(f"no record is called {wanted!r}; {hint}")
+    return files[wanted]
+
+
+def _move(call: Call, status: Status) -> Move:
+    day: date = call.arguments.on or call.today
+    if day > call.today:
+        raise UsageError(f"--on: is {day}; expected a day up to today, {call.today}")
+    for option in ("by", "why"):
+        value = getattr(call.arguments, option)
+        if value is not None and (not value.strip() or "\n" in value or "\r" in value):
+            raise UsageError(f"--{option}: is {value!r}; expected one line of text")
+    return Move(status=status, on=day, by=call.arguments.by, why=call.arguments.why or "")
+
+
+def _write(files: Mapping[str, RecordFile], texts: Mapping[str, str]) -> Outcome:
+    lines = []
+    for name, text in texts.items():
+        path = files[name].path
+        changed = write_atomic(path, text.encode())
+        status = parse_record(name, text, path.name).status.value
+        lines.append(f"{name}: {status}" + ("" if changed else " (nothing to write)"))
+    return Outcome(shown=tuple(lines))
+
+
+def _json(document: JsonValue) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False)
+
+
+def _told(moved: Moved) -> Outcome:
+    lines: Iterable[str] = (
+        *(f"copied   {path}" for path in moved.copied),
+        *(f"present  {path}" for path in moved.present),
+        *(f"left     {reason}" for reason in moved.left),
+    )
+    return Outcome(shown=tuple(visible(line) for line in lines))

@@ -1,0 +1,108 @@
+"""The commands that show or write what the corpus amounts to: pages, matrix, summary, findings, schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel
+from rich.table import Table
+from rich.text import Text
+
+from gen.assess import assess, scopes
+from gen.assessment import Assessment
+from gen.check import check
+from gen.commands.call import EXIT_FINDINGS, EXIT_OK, Call, Outcome
+from gen.corpus import read_corpus
+from gen.findings import DUE, Severity, as_annotation, as_json, as_markdown
+from gen.markdown import visible
+from gen.output import write_pages
+from gen.records.record import FrontMatter
+from gen.words import TECHNIQUE_TITLES
+from probes.errors import UsageError
+from probes.evidence import Run
+from probes.files import write_atomic
+from probes.fleet import Fleet
+
+SCHEMAS: dict[str, type[BaseModel]] = {"fleet": Fleet, "run": Run, "record": FrontMatter}
+
+
+def write_site(call: Call) -> Outcome:
+    """Write every generated page into a folder."""
+    # Brings pandas and Altair along, which no other command needs.
+    from gen.site import pages
+
+    folder = Path(call.arguments.out)
+    done = write_pages(pages(read_corpus(call.root), call.today), folder)
+    return Outcome(shown=(f"{folder}: {done.written} pages written, {done.unchanged} unchanged, {done.removed} removed",))
+
+
+def matrix(call: Call) -> Outcome:
+    """Show what is on and what was decided, scope by scope."""
+    corpus = read_corpus(call.root)
+    known, wanted = scopes(corpus), call.arguments.scope
+    if wanted is not None and wanted not in known:
+        raise UsageError(f"--scope: is {wanted!r}; expected one of {', '.join(known)}")
+    chosen = [scope for scope in known if wanted in (None, scope)]
+    rows = {scope: assess(corpus, scope, call.today) for scope in chosen}
+    notes = tuple(str(problem) for problem in corpus.problems)
+    if call.arguments.json:
+        documents = [json.loads(assessment.model_dump_json()) for some in rows.values() for assessment in some]
+        return Outcome(shown=(json.dumps(documents, indent=1, ensure_ascii=False),), notes=notes)
+    return Outcome(shown=tuple(_table(scope, some) for scope, some in rows.items()), notes=notes)
+
+
+def summary(call: Call) -> Outcome:
+    """Show what is known of the measured machines, and where the site begins."""
+    corpus = read_corpus(call.root)
+    tables = [_table(scope, assess(corpus, scope, call.today)) for scope in scopes(corpus) if scope.startswith("local-")]
+    lines: list[str] = [] if tables else ["No machine has been measured yet: nox -s probe"]
+    if call.arguments.site is not None:
+        first = Path(call.arguments.site).resolve() / "index.html"
+        lines.append(f"First page: {first}" if first.is_file() else f"No site in {call.arguments.site} yet: nox -s docs")
+    return Outcome(shown=(*tables[:1], *lines), notes=tuple(str(problem) for problem in corpus.problems))
+
+
+def findings(call: Call) -> Outcome:
+    """Check everything; only an error makes the exit code 1, unless warnings are to count."""
+    found = check(read_corpus(call.root), call.today)
+    if call.arguments.due:
+        found = tuple(finding for finding in found if finding.rule in DUE)
+    counted = found if call.arguments.strict else [f for f in found if f.severity is Severity.ERROR]
+    code = EXIT_FINDINGS if counted else EXIT_OK
+    if call.arguments.json:
+        return Outcome(shown=(as_json(found),), code=code)
+    if call.arguments.markdown:
+        return Outcome(shown=(as_markdown(found),), code=code)
+    if call.arguments.github:
+        return Outcome(shown=tuple(as_annotation(finding) for finding in found), code=code)
+    errors = sum(finding.severity is Severity.ERROR for finding in found)
+    total = f"{errors} error{'s' * (errors != 1)}, {len(found) - errors} warning{'s' * (len(found) - errors != 1)}"
+    return Outcome(shown=(*map(str, found), total), code=code)
+
+
+def schema(call: Call) -> Outcome:
+    """Show a JSON Schema, or write all of them into a folder."""
+    if call.arguments.out is not None:
+        folder = Path(call.arguments.out)
+        written = [name for name in SCHEMAS if write_atomic(folder / f"{name}.schema.json", schema_text(name).encode())]
+        return Outcome(shown=(f"{folder}: {len(written)} written, {len(SCHEMAS) - len(written)} unchanged",))
+    return Outcome(shown=(schema_text(call.arguments.name or "fleet").rstrip("\n"),))
+
+
+def schema_text(name: str) -> str:
+    """Write the JSON Schema of one kind of file."""
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMAS[name].model_json_schema(by_alias=True)}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _table(scope: str, assessments: Iterable[Assessment]) -> Table:
+    table = Table(title=Text(visible(scope)), title_justify="left", expand=False)
+    for column in ("Technique", "State", "Decision", "Next step"):
+        table.add_column(column, overflow="fold")
+    for row in assessments:
+        cells = (TECHNIQUE_TITLES[row.technique], row.state.value, row.decision.value, row.next_step or "none")
+        # Text, not a string: rich would read square brackets as markup.
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    return table

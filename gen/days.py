@@ -1,0 +1,36 @@
+"""Which day it is for a build: given, or reproducible, or read once by the one who calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+
+from probes.errors import UsageError
+
+TODAY = "INFERENCE_ADR_TODAY"
+EPOCH = "SOURCE_DATE_EPOCH"
+
+
+def build_day(environ: Mapping[str, str], utc_today: date, given: str | None = None) -> date:
+    """Take `--today`, else INFERENCE_ADR_TODAY, else SOURCE_DATE_EPOCH, else the UTC date.
+
+    Raises:
+        UsageError: a value that is no date, with the name of where it came from.
+    """
+    for place, value in (("--today", given), (TODAY, environ.get(TODAY))):
+        if value:
+            return _iso(place, value)
+    epoch = environ.get(EPOCH)
+    if not epoch:
+        return utc_today
+    try:
+        return datetime.fromtimestamp(int(epoch), UTC).date()
+    except (ValueError, OverflowError, OSError) as exc:
+        raise UsageError(f"{EPOCH}: is {epoch!r}; expected seconds since 1970 as a whole number") from exc
+
+
+def _iso(place: str, value: str) -> date:
+    try:
+        return date.fromisoformat(value)
+    except ValueError as exc:
+        raise UsageError(f"{place}: is {value!r}; expected a date such as 2026-07-10") from exc

@@ -1,0 +1,282 @@
+"""The words of a drafted record: an assessment told to a reviewer in MADR's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from gen.assessment import Assessment, Cell, Fact, RefKind
+from gen.contract import CHANGES_A_SETTING, QUANTITIES, Compared, Contract, Entry, Measured
+from gen.moves import moves
+from gen.prose import bullets, prose, sentence, table
+from gen.records import Record
+from gen.spread import quantity
+from gen.verdict import Scale
+from gen.words import TECHNIQUE_TITLES, Applicability, Decision
+from probes.evidence import Missing
+
+# Why the neighbours of a decision were not chosen. Each follows from the decision alone, whatever the fleet.
+_NOT_CHOSEN: dict[Decision, tuple[tuple[str, str], ...]] = {
+    Decision.KEEP: (
+        (
+            "Tune it",
+            "a change of setting needs baseline and candidate for the whole measurement contract, and nobody has run both",
+        ),
+        ("Switch it off", "gives up what the drivers above name"),
+    ),
+    Decision.ENABLE: (
+        ("Leave it as it is", "gives up what the drivers above name"),
+        ("Benchmark first", "the evidence cited below has answered that question already"),
+    ),
+    Decision.TUNE: (
+        ("Leave it as it is", "gives up what the drivers above name"),
+        ("Switch it off", "goes further than the evidence does"),
+    ),
+    Decision.BENCHMARK_FIRST: (
+        ("Enable it at once", "puts it into production before baseline and candidate have been compared"),
+        ("Do not deploy it", "closes the question without a measurement"),
+    ),
+    Decision.DO_NOT_DEPLOY: (
+        ("Enable it", "lacks what the drivers above name"),
+        ("Benchmark first", "has nothing to measure while that is lacking"),
+    ),
+    Decision.NO_CHANGE: (("Change a setting", "no driver above asks for one"),),
+    Decision.NOT_APPLICABLE: (("Decide anyway", "would be a decision about something that does not exist here"),),
+    Decision.INVESTIGATE: (
+        ("Decide on what is known", "would rest on facts that contradict each other, failed or are missing"),
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CitedSource:
+    """A source as a record cites it."""
+
+    title: str
+    where: str
+    checked: date
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """Everything a draft is told from. `before` is the record in force, `others` the drafts still open."""
+
+    name: str
+    assessment: Assessment
+    before: Record | None
+    others: tuple[Record, ...]
+    contract: Contract
+    sources: Mapping[str, CitedSource]
+    commands: tuple[str, ...]
+    review_by: date
+
+
+def title(assessment: Assessment) -> str:
+    """Name a record after what it decides."""
+    where = "on the fleet" if assessment.scope == "fleet" else f"on {assessment.scope}"
+    return f"{TECHNIQUE_TITLES[assessment.technique]} {where}: {assessment.decision.value}"
+
+
+def body(story: Story) -> str:
+    """Tell the whole record, section by section."""
+    now = story.assessment
+    sections = [
+        f"# {prose(title(now))}",
+        f"## Context and problem statement\n\n{_context(story)}",
+        f"## Decision drivers\n\n{bullets([sentence(reason) for reason in now.why]) or 'None is known.'}",
+        f"## Considered options\n\n{_options(story)}",
+        f"## Decision outcome\n\n{_outcome(now)}",
+        f"### Consequences\n\n{_consequences(now)}",
+        f"### Confirmation\n\n{_confirmation(story)}",
+        f"## What changed\n\n{_changed(story)}",
+        f"## What is known\n\n{_known(now)}",
+        f"## Measurement contract\n\n{_contract(story)}",
+        f"## Evidence\n\n{_evidence(now)}",
+        f"## How to roll back\n\n{_rollback(story)}",
+        f"## How to measure again\n\n{_commands(story.commands)}",
+        f"## Sources\n\n{_sources(story)}",
+    ]
+    return "\n\n".join(sections)
+
+
+def _context(story: Story) -> str:
+    now = story.assessment
+    said = [f"State: **{now.state.value}**. {sentence(now.state_text)}"]
+    if story.before is None:
+        said.append("No record on this is in force yet; this one says what stands.")
+    else:
+        said.append(f"The record in force is {_link(story.before.name)}; newer facts lead elsewhere (see *What changed*).")
+    if story.others:
+        said.append(f"Drafts that this one replaces once it is accepted: {', '.join(_link(r.name) for r in story.others)}.")
+    return "\n\n".join(said)
+
+
+def _options(story: Story) -> str:
+    now, before = story.assessment, story.before
+    options = [f"**{_capital(now.decision.value)}** (chosen)"]
+    if before is not None and before.decision not in (None, now.decision):
+        options.append(
+            f"Stay with *{before.decision.value}*, the decision in force: rests on facts that have moved, see below."
+        )
+    options += [f"{option}: {reason}." for option, reason in _NOT_CHOSEN[now.decision]]
+    return bullets(options)
+
+
+def _outcome(now: Assessment) -> str:
+    # A rule's sentence may open with the very word that stands in bold before it.
+    word = _capital(now.decision.value)
+    told = sentence(now.decision_text.removeprefix(f"{word}.").strip())
+    said = [f"**{word}.** {told}".strip()]
+    if now.next_step:
+        said.append(f"Next step: {sentence(now.next_step)}")
+    if now.would_change:
+        said.append("What would change this decision:\n\n" + bullets([sentence(one) for one in now.would_change]))
+    return "\n\n".join(said)
+
+
+def _consequences(now: Assessment) -> str:
+    changes = now.decision in CHANGES_A_SETTING
+    said = ["A setting changes on the services below." if changes else "No setting changes on any service."]
+    said += [f"Price: {sentence(c.text)} (source `{prose(c.source)}`, checked {c.checked})" for c in now.conflicts]
+    if not now.conflicts:
+        said.append("No conflict with another technique is known for the runtimes and versions concerned.")
+    return bullets(said)
+
+
+def _confirmation(story: Story) -> str:
+    if not story.commands:
+        return "Nothing can be probed for this decision; it is confirmed by reading the inventory again."
+    return (
+        "The record holds as long as measuring again (see below) drafts no new one. "
+        f"It is to be looked at again by {story.review_by} in any case."
+    )
+
+
+def _changed(story: Story) -> str:
+    if story.before is None or story.before.assessment is None:
+        return "This is the first record of its kind, so there is nothing to compare with."
+    lines = [f"**{move.what}**: {prose(move.text)}" for move in moves(story.before.assessment, story.assessment)]
+    return f"Since {_link(story.before.name)}:\n\n{bullets(lines)}"
+
+
+def _known(now: Assessment) -> str:
+    parts = []
+    if now.facts:
+        parts.append(bullets([_fact(fact) for fact in now.facts]))
+    rows = [
+        (prose(c.service), c.state.value, c.decision.value, sentence(c.summary), _known_by(c))
+        for c in now.cells
+        if c.applicability is Applicability.APPLIES
+    ]
+    if rows:
+        parts.append(table(("Service", "State", "Decision", "Why", "Known"), rows))
+    others = [
+        f"{prose(c.service)}: {c.applicability.value}. {sentence(c.summary)}"
+        for c in now.cells
+        if c.applicability is not Applicability.APPLIES
+    ]
+    if others:
+        parts.append("Elsewhere:\n\n" + bullets(others))
+    drifts = [f"{prose(cell.service)}: {sentence(one)}" for cell in now.cells for one in cell.drift]
+    if drifts:
+        parts.append("Drift between what is declared and what was seen:\n\n" + bullets(drifts))
+    return "\n\n".join(parts) or "Nothing is known beyond the state."
+
+
+def _known_by(cell: Cell) -> str:
+    ways = dict.fromkeys(f"{fact.provenance.value} {fact.date}" for fact in cell.facts)
+    return ", ".join(ways) or "from what is said above"
+
+
+def _fact(fact: Fact) -> str:
+    return f"{sentence(fact.text)} ({fact.provenance.value}, {fact.date})"
+
+
+def _contract(story: Story) -> str:
+    changes = story.assessment.decision in CHANGES_A_SETTING
+    lead = "This record changes a setting: baseline and candidate count." if changes else "This record changes no setting."
+    entries = set(map(_entry, story.contract.values()))
+    if len(entries) == 1 and isinstance(next(iter(story.contract.values())), Missing):
+        names = ", ".join(QUANTITIES[metric].title for metric in story.contract)
+        return f"{lead} Of the contract's metrics ({names}) each is {entries.pop()[0]}."
+    rows = [(QUANTITIES[metric].title, *_entry(entry)) for metric, entry in story.contract.items()]
+    return f"{lead}\n\n{table(('Metric', 'Value', 'From'), rows)}"
+
+
+def _entry(entry: Entry) -> tuple[str, str]:
+    if isinstance(entry, Missing):
+        detail = f": {prose(entry.detail)}" if entry.detail else ""
+        return f"*{entry.missing.value}*{detail}", "nothing"
+    if isinstance(entry, Measured):
+        return prose(quantity(entry.value, entry.unit)), _from(entry)
+    return _comparison(entry), f"{_from(entry.baseline)}; {_from(entry.candidate)}"
+
+
+def _comparison(entry: Compared) -> str:
+    sides = f"{quantity(entry.baseline.value, entry.baseline.unit)} → {quantity(entry.candidate.value, entry.candidate.unit)}"
+    said = [prose(sides)]
+    if entry.low is not None and entry.high is not None:
+        kind = "ratio" if entry.scale is Scale.RELATIVE else "difference"
+        said.append(f"{kind} {entry.low:.3g} to {entry.high:.3g}")
+    more = f"about {entry.more_runs} more a side would settle it" if entry.more_runs else ""
+    doubt = "; ".join(filter(None, (prose(entry.reason), more)))
+    return f"{', '.join(said)}: **{entry.verdict.value}**" + (f" ({doubt})" if doubt else "")
+
+
+def _from(side: Measured) -> str:
+    arm = f", arm {prose(side.arm)}" if side.arm else ""
+    return f"{side.samples} sample{'s' if side.samples > 1 else ''} of `{side.run}`{arm}"
+
+
+def _evidence(now: Assessment) -> str:
+    if not now.evidence:
+        return "No run was made for this; it rests on declarations and sources."
+    return bullets([f"[{run}](evidence/{run}.json)" for run in now.evidence])
+
+
+def _rollback(story: Story) -> str:
+    now, before = story.assessment, story.before
+    old = {} if before is None or before.assessment is None else {f.id: f for f in before.assessment.all_facts()}
+    settings = [
+        f"`{fact.ref.target}` was: {sentence(old[fact.id].text)} It is: {sentence(fact.text)}"
+        for fact in now.all_facts()
+        if fact.ref.kind is RefKind.SETTING and fact.id in old and old[fact.id].value != fact.value
+    ]
+    if settings:
+        lead = "To go back, restore the former value in the serving configuration and declare it with its date in `fleet.yml`:"
+        return f"{lead}\n\n{bullets(settings)}"
+    if now.decision in CHANGES_A_SETTING:
+        return (
+            "Restore the setting that the decision changes to the state above, in the serving configuration and with its "
+            "date in `fleet.yml`; the change of the inventory drafts the record that takes this one's place."
+        )
+    kept = f"; {_link(before.name)} stays in force" if before is not None else ""
+    return (
+        "There is no setting to restore. While this is a proposal, reject it: "
+        f'`python -m gen records reject {story.name} --by WHO --why "REASON"`{kept}. '
+        "Once it is accepted, only another record takes its place."
+    )
+
+
+def _commands(commands: Sequence[str]) -> str:
+    if not commands:
+        return "There is nothing to run: change `fleet.yml` when the facts change, and draft again."
+    return "\n".join(f"    {command}" for command in commands)
+
+
+def _sources(story: Story) -> str:
+    lines = []
+    for name, source in sorted(story.sources.items()):
+        where = f"<{source.where}>" if source.where.startswith("https://") else prose(source.where)
+        lines.append(f"`{name}`: {prose(source.title)}, {where}, checked {source.checked}")
+    rest = "The runs cited above and the inventory." if story.assessment.evidence else "The inventory alone."
+    return bullets(lines) if lines else rest
+
+
+def _link(record: str) -> str:
+    return f"[{record}]({record}.md)"
+
+
+def _capital(word: str) -> str:
+    return word[:1].upper() + word[1:]

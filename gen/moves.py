@@ -1,0 +1,61 @@
+"""What moved between two assessments of one technique in one scope, one line per moved thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gen.assessment import Assessment, Cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """`what` says which kind of thing moved, `text` from what to what."""
+
+    what: str
+    text: str
+
+
+def moves(before: Assessment, after: Assessment) -> tuple[Move, ...]:
+    """List what change detection sees: state, decision, next step, conflicts, cells, facts; empty when the keys are equal."""
+    return tuple(_moves(before, after))
+
+
+def _moves(before: Assessment, after: Assessment) -> Iterator[Move]:
+    for what, old, new in (
+        ("State", before.state.value, after.state.value),
+        ("Decision", before.decision.value, after.decision.value),
+        ("Next step", before.next_step or "none", after.next_step or "none"),
+    ):
+        if old != new:
+            yield Move(what=what, text=f"{old} → {new}")
+    old_prices, new_prices = ({c.id: c.text for c in side.conflicts} for side in (before, after))
+    yield from (Move(what="New price", text=text) for key, text in new_prices.items() if key not in old_prices)
+    yield from (Move(what="No longer a price", text=text) for key, text in old_prices.items() if key not in new_prices)
+    yield from _cells(before, after)
+    old_facts, new_facts = ({fact.id: fact for fact in side.all_facts()} for side in (before, after))
+    for key, fact in new_facts.items():
+        if key not in old_facts:
+            yield Move(what="New fact", text=f"{fact.text} ({fact.provenance.value}, {fact.date})")
+        elif old_facts[key].value != fact.value:
+            text = f"{old_facts[key].text} → {fact.text} ({fact.provenance.value}, {fact.date})"
+            yield Move(what="Moved fact", text=text)
+    yield from (Move(what="No longer known", text=fact.text) for key, fact in old_facts.items() if key not in new_facts)
+
+
+def _cells(before: Assessment, after: Assessment) -> Iterator[Move]:
+    old, new = ({cell.service: cell for cell in side.cells} for side in (before, after))
+    for service, cell in new.items():
+        was, now = (_words(old[service]) if service in old else "not assessed"), _words(cell)
+        if was != now:
+            yield Move(what=f"Service {service}", text=f"{was} → {now}")
+        gone, come = ((set(old[service].drift) if service in old else set()), set(cell.drift))
+        yield from (Move(what=f"New drift on {service}", text=text) for text in sorted(come - gone))
+        yield from (Move(what=f"Drift settled on {service}", text=text) for text in sorted(gone - come))
+    yield from (
+        Move(what=f"Service {service}", text=f"{_words(old[service])} → not assessed") for service in old if service not in new
+    )
+
+
+def _words(cell: Cell) -> str:
+    return f"{cell.applicability.value}, {cell.state.value}, {cell.decision.value}"

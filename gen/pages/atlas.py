@@ -1,0 +1,200 @@
+"""What every page looks things up in: assessments, records in force, and the address of each thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from gen import paths
+from gen.assess import assess, scopes
+from gen.assessment import Assessment, Cell, Fact, Ref, RefKind
+from gen.check import check
+from gen.corpus import Corpus
+from gen.findings import Finding
+from gen.markdown import Markdown, code, external, link, text
+from gen.records import Record
+from gen.view import FLEET, LOCAL
+from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, slug
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot:
+    """One device or service as one scope knows it."""
+
+    scope: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Atlas:
+    """The corpus on one day, with everything that several kinds of page need worked out once."""
+
+    corpus: Corpus
+    today: date
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """Every run, newest first."""
+        every = self.corpus.runs + self.corpus.local_runs
+        return tuple(sorted(every, key=lambda run: (run.started_at, run.id), reverse=True))
+
+    @cached_property
+    def records(self) -> tuple[Record, ...]:
+        """Every record, newest first."""
+        every = {record.name: record for record in self.corpus.local_records + self.corpus.records}
+        return tuple(sorted(every.values(), key=lambda record: (record.date, record.name), reverse=True))
+
+    @cached_property
+    def scopes(self) -> tuple[str, ...]:
+        """The fleet, then each measured machine, the one measured last first."""
+        return scopes(self.corpus)
+
+    @cached_property
+    def assessments(self) -> Mapping[str, tuple[Assessment, ...]]:
+        """The matrix of every scope as of today, computed from the facts."""
+        return {scope: assess(self.corpus, scope, self.today) for scope in self.scopes}
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the checks of inventory, evidence and records found as of today."""
+        return check(self.corpus, self.today)
+
+    def cells(self, spot: Spot) -> tuple[tuple[Assessment, Cell], ...]:
+        """Give what the assessments of a scope say about one service, in matrix order."""
+        if spot.scope not in self.assessments:
+            return ()
+        return tuple((one, cell) for one in self.assessments[spot.scope] for cell in one.cells if cell.service == spot.name)
+
+    @cached_property
+    def services(self) -> tuple[Spot, ...]:
+        """The inventory's services in its order, then what was measured on each local machine."""
+        local = {(self.scope_of(run), run.subject) for run in self.runs if run.kind is RunKind.ENDPOINT}
+        local |= {(scope, cell.service) for scope, rows in self.assessments.items() for one in rows for cell in one.cells}
+        found = sorted(pair for pair in local if pair[0].startswith(LOCAL))
+        declared = [Spot(scope=FLEET, name=name) for name in self.corpus.fleet.services]
+        return (*declared, *(Spot(scope=scope, name=name) for scope, name in found))
+
+    @cached_property
+    def devices(self) -> tuple[Spot, ...]:
+        """The inventory's devices in its order, then what each local machine's runtimes listed."""
+        local = {(f"{LOCAL}{run.scope.fingerprint}", run.device.name) for run in self.runs
+                 if isinstance(run.scope, LocalScope) and not isinstance(run.device, Missing)}  # fmt: skip
+        declared = [Spot(scope=FLEET, name=name) for name in self.corpus.fleet.devices]
+        return (*declared, *(Spot(scope=scope, name=name) for scope, name in sorted(local)))
+
+    @cached_property
+    def service_paths(self) -> Mapping[Spot, str]:
+        return _places("services", self.services)
+
+    @cached_property
+    def device_paths(self) -> Mapping[Spot, str]:
+        return _places("devices", self.devices)
+
+    @cached_property
+    def machine_paths(self) -> Mapping[str, str]:
+        """Address the page of every local scope, the machine measured last first."""
+        found = [f"{LOCAL}{fingerprint}" for fingerprint in self.corpus.fingerprints()]
+        files = paths.names(found)
+        return {scope: f"machines/{files[scope]}.md" for scope in found}
+
+    @cached_property
+    def run_paths(self) -> Mapping[str, str]:
+        return {run_id: f"runs/{name}.md" for run_id, name in paths.names(run.id for run in self.runs).items()}
+
+    @cached_property
+    def record_paths(self) -> Mapping[str, str]:
+        return {name: f"records/{file}.md" for name, file in paths.names(record.name for record in self.records).items()}
+
+    def scope_of(self, run: Run) -> str:
+        """Name the scope that a run speaks for."""
+        return FLEET if isinstance(run.scope, FleetScope) else f"{LOCAL}{run.scope.fingerprint}"
+
+    def runs_of(self, spot: Spot) -> tuple[Run, ...]:
+        """Give the runs against one service, newest first."""
+        return tuple(run for run in self.runs if run.kind is not RunKind.SURVEY and self._service_of(run) == spot)
+
+    def runs_on(self, spot: Spot) -> tuple[Run, ...]:
+        """Give the runs on one device of a local machine, newest first."""
+        return tuple(run for run in self.runs if not isinstance(run.device, Missing) and run.device.name == spot.name
+                     and self.scope_of(run) == spot.scope)  # fmt: skip
+
+    def asked(self, service: str) -> tuple[Run, Endpoint] | None:
+        """Find what a service of the inventory did when it was last asked."""
+        return next(((run, run.survey[service]) for run in self.runs if service in run.survey), None)
+
+    def client_alias(self, scope: str) -> str:
+        """Name the machine of a local scope as it names itself."""
+        return next((run.client.alias for run in self.runs if self.scope_of(run) == scope), scope)
+
+    def run(self, here: str, run_id: str, label: Markdown | None = None) -> Markdown:
+        """Link to a run, or name one that is not in this checkout."""
+        path = self.run_paths.get(run_id)
+        return link(label or text(run_id), paths.relative(path, here), "run") if path else code(run_id)
+
+    def service(self, here: str, spot: Spot) -> Markdown:
+        """Link to a service's page by its title."""
+        entry = self.corpus.fleet.services.get(spot.name) if spot.scope == FLEET else None
+        label = text(entry.title if entry else spot.name)
+        path = self.service_paths.get(spot)
+        return link(label, paths.relative(path, here)) if path else label
+
+    def device(self, here: str, spot: Spot) -> Markdown:
+        """Link to a device's page by its title."""
+        entry = self.corpus.fleet.devices.get(spot.name) if spot.scope == FLEET else None
+        label = text(entry.title if entry else spot.name)
+        path = self.device_paths.get(spot)
+        return link(label, paths.relative(path, here)) if path else label
+
+    def record(self, here: str, record: Record, label: Markdown | None = None) -> Markdown:
+        """Link to a record by its title."""
+        return link(label or text(record.title), paths.relative(self.record_paths[record.name], here))
+
+    def source(self, here: str, source: str) -> Markdown:
+        """Link to a source by its id; an address that the knowledge base does not list stays an outward link."""
+        if source in self.corpus.knowledge.sources:
+            return link(text(source), paths.relative(f"sources.md#{slug(source)}", here))
+        return external(text(source), source)
+
+    def ref(self, here: str, ref: Ref) -> Markdown:
+        """Link to where a fact can be looked up."""
+        if ref.kind is RefKind.RUN:
+            return self.run(here, ref.target, text("the run"))
+        if ref.kind is RefKind.SOURCE:
+            return self.source(here, ref.target)
+        if ref.kind is RefKind.SETTING:
+            service, _, control = ref.target.partition("/")
+            path = self.service_paths.get(Spot(scope=FLEET, name=service))
+            return link(text(control or service), paths.relative(f"{path}#settings", here)) if path else code(ref.target)
+        return self._fleet_ref(here, ref.target)
+
+    def looked_at(self, fact: Fact) -> date:
+        """Tell when a fact was last looked at: a documented one when its source was, any other when it became known."""
+        source = self.corpus.knowledge.sources.get(fact.ref.target) if fact.ref.kind is RefKind.SOURCE else None
+        return source.checked if source else fact.date
+
+    def _service_of(self, run: Run) -> Spot:
+        name = run.scope.service if isinstance(run.scope, FleetScope) else run.subject
+        return Spot(scope=self.scope_of(run), name=name)
+
+    def _fleet_ref(self, here: str, target: str) -> Markdown:
+        section, _, rest = target.partition(".")
+        name = rest.split(".")[0]
+        place = {
+            "services": self.service_paths.get(Spot(scope=FLEET, name=name)),
+            "devices": self.device_paths.get(Spot(scope=FLEET, name=name)),
+        }.get(section)
+        return link(text(target), paths.relative(place or "fleet.md", here))
+
+
+def scope_anchor(scope: str) -> str:
+    """Name the place of a scope on a page that speaks of several."""
+    return slug(scope)
+
+
+def _places(folder: str, spots: Iterable[Spot]) -> dict[Spot, str]:
+    """Give each spot a page: its name in the fleet, machine and name elsewhere."""
+    written = {spot: spot.name if spot.scope == FLEET else f"{spot.scope} {spot.name}" for spot in spots}
+    files = paths.names(written.values())
+    return {spot: f"{folder}/{files[value]}.md" for spot, value in written.items()}

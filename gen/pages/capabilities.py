@@ -1,0 +1,36 @@
+"""What a device or an engine accepts, as shown by asking it to do the thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gen.markdown import Markdown, code, line, span, text
+from gen.pages.marks import chip
+from gen.tables import Layout, columns, table
+from gen.words import TECHNIQUE_TITLES
+from probes.evidence import Capability, CapabilityState
+
+_MEANING = {
+    CapabilityState.REFUSED: "the runtime said no",
+    CapabilityState.ACCEPTED: "taken; no effect shown",
+    CapabilityState.INERT: "taken, and shown to change nothing",
+    CapabilityState.EFFECTIVE: "its effect was seen",
+    CapabilityState.FAILED: "the attempt broke",
+}
+
+
+def capability_table(capabilities: Sequence[Capability]) -> Markdown:
+    """Show each request with what came of it, in the runtime's own words."""
+    body = [
+        (
+            text(one.name),
+            line(chip(one.state), span(text(_MEANING[one.state]), "note"), by="<br>"),
+            code(one.requested),
+            text(one.effect) if one.effect else span(text("none seen"), "absent"),
+            span(text(one.words), "words") if one.words else span(text("the runtime said nothing"), "note"),
+            text(TECHNIQUE_TITLES[one.technique]),
+        )
+        for one in capabilities
+    ]
+    head = columns("Capability", "Result", "Asked for", "Effect", "In its words", "Technique")
+    return table(head, body, Layout.CARDS, "capabilities")

@@ -1,0 +1,131 @@
+"""A page per device: what shares it, what it accepts when asked, and what its runtime lets be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from gen import paths
+from gen.markdown import NOTHING, Markdown, bullets, code, details, heading, line, link, paragraphs, span, text
+from gen.pages.atlas import Atlas, Spot
+from gen.pages.capabilities import capability_table
+from gen.pages.machine import machine_link
+from gen.pages.marks import dated, not_measured, unknown
+from gen.pages.page import Page
+from gen.pages.run import ENTRY, entries, run_table
+from gen.tables import Layout, columns, table
+from gen.view import FLEET
+from probes.evidence import Device, Run, RunKind
+from probes.fleet import Unknown
+
+
+def pages(atlas: Atlas) -> Iterator[Page]:
+    """Write a page per device of the inventory and per device found on a local machine."""
+    for spot in atlas.devices:
+        yield _declared(atlas, spot) if spot.scope == FLEET else _local(atlas, spot)
+
+
+def _declared(atlas: Atlas, spot: Spot) -> Page:
+    here, fleet = atlas.device_paths[spot], atlas.corpus.fleet
+    device = fleet.devices[spot.name]
+    if isinstance(device.host, Unknown):
+        host = unknown(device.host)
+    else:
+        host = link(text(fleet.hosts[device.host].title), paths.relative(f"fleet.md#host-{device.host}", here))
+    identity: list[ENTRY] = [
+        ("vendor", text(device.vendor)),
+        ("host", host),
+        ("declared", dated(device.as_of or fleet.as_of, atlas.today, fleet.policies.freshness.declaration_days)),
+    ]
+    if spot.name in fleet.operations.capacity_schedulers:
+        identity.append(("capacity scheduler", text(fleet.operations.capacity_schedulers[spot.name])))
+    body = paragraphs(
+        entries(identity),
+        heading(2, text("Who uses it"), "tenants"),
+        _tenants(atlas, spot, here),
+        _incidents(atlas, spot),
+        heading(2, text("Capabilities"), "capabilities"),
+        not_measured(
+            "no run of this inventory's devices is in the evidence; on a host with this card run nox -s probe -- devices"
+        ),
+    )
+    return Page(path=here, title=device.title, body=body, trail=(("Matrix", "index.md"), ("Fleet", "fleet.md")))
+
+
+def _tenants(atlas: Atlas, spot: Spot, here: str) -> Markdown:
+    fleet = atlas.corpus.fleet
+    items = [
+        atlas.service(here, Spot(scope=FLEET, name=name))
+        for name, service in fleet.services.items()
+        if service.device == spot.name
+    ]
+    items += [
+        line(atlas.service(here, Spot(scope=FLEET, name=pair.tenant)), text(f"shares {pair.resource}"))
+        for pair in fleet.co_tenants
+        if pair.device == spot.name
+    ]
+    open_ones = [
+        line(atlas.service(here, Spot(scope=FLEET, name=name)), unknown(service.device))
+        for name, service in fleet.services.items()
+        if isinstance(service.device, Unknown) and service.host == fleet.devices[spot.name].host
+    ]
+    declared = bullets(items) if items else text("No service is declared on it.")
+    if not open_ones:
+        return declared
+    return paragraphs(declared, text("Services of the same host whose device nobody has named yet:"), bullets(open_ones))
+
+
+def _incidents(atlas: Atlas, spot: Spot) -> Markdown:
+    found = [one for one in atlas.corpus.fleet.operations.incidents if spot.name in one.devices]
+    if not found:
+        return NOTHING
+    return paragraphs(
+        heading(2, text("What went wrong here"), "incidents"), bullets(text(f"{i.what}: {i.cause}") for i in found)
+    )
+
+
+def _local(atlas: Atlas, spot: Spot) -> Page:
+    here = atlas.device_paths[spot]
+    runs = atlas.runs_on(spot)
+    newest = next((run for run in runs if run.kind is RunKind.DEVICES), runs[0])
+    shown = newest.device if isinstance(newest.device, Device) else Device(name=spot.name, full_name=spot.name)
+    identity: list[ENTRY] = [
+        ("name in its runtime", code(shown.name)),
+        ("full name", text(shown.full_name)),
+        ("machine", line(machine_link(atlas, spot.scope, here), span(text("local"), "badge"))),
+        ("last looked at", dated(newest.date, atlas.today, atlas.corpus.fleet.policies.freshness.evidence_days)),
+        ("run", atlas.run(here, newest.id)),
+    ]
+    body = paragraphs(
+        entries(identity),
+        heading(2, text("Capabilities"), "capabilities"),
+        _capabilities(newest),
+        heading(2, text("Properties"), "properties"),
+        _properties(shown),
+        heading(2, text("Runs"), "runs"),
+        run_table(atlas, runs, here),
+    )
+    title = f"{shown.name}: {shown.full_name}"
+    return Page(path=here, title=title, body=body, trail=(("Matrix", "index.md"), ("Machines", "machines/index.md")))
+
+
+def _capabilities(run: Run) -> Markdown:
+    if not run.capabilities:
+        return not_measured("the run asked this device for nothing")
+    return paragraphs(text("Each was asked for by running it, not by reading a property."), capability_table(run.capabilities))
+
+
+def _properties(device: Device) -> Markdown:
+    if not device.properties:
+        return not_measured("its runtime let no property be read")
+    body = [(code(name), _value(value)) for name, value in sorted(device.properties.items())]
+    shown = table(columns("Property", "Value"), body, Layout.GRID, "properties")
+    return details(text(f"{len(body)} properties as the runtime reports them"), shown, "data")
+
+
+def _value(value: JsonValue) -> Markdown:
+    if value is None or value == "":
+        return span(text("empty"), "absent")
+    return text(value) if isinstance(value, str) else code(json.dumps(value, ensure_ascii=False))

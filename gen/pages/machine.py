@@ -1,0 +1,78 @@
+"""A page per measured machine: what it is, its own matrix, devices, services and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gen import paths
+from gen.markdown import Markdown, bullets, code, heading, line, link, paragraphs, span, text
+from gen.pages.atlas import Atlas
+from gen.pages.marks import dated
+from gen.pages.matrix import matrix
+from gen.pages.page import Page
+from gen.pages.run import entries, host_entries, run_table
+from gen.tables import Layout, columns, table
+
+INDEX = "machines/index.md"
+
+
+def pages(atlas: Atlas) -> Iterator[Page]:
+    """Write the index and a page per machine that has evidence."""
+    yield _index(atlas)
+    for scope in atlas.machine_paths:
+        yield _page(atlas, scope)
+
+
+def machine_link(atlas: Atlas, scope: str, here: str) -> Markdown:
+    """Link to a machine by the name it gives itself."""
+    return link(text(atlas.client_alias(scope)), paths.relative(atlas.machine_paths[scope], here))
+
+
+def _index(atlas: Atlas) -> Page:
+    intro = text(
+        "Machines outside the inventory, known by their hardware. None of them speaks for the fleet or for another one."
+    )
+    limit = atlas.corpus.fleet.policies.freshness.evidence_days
+    body = [
+        (
+            machine_link(atlas, scope, INDEX),
+            text(runs[0].client.cpu),
+            code(scope.removeprefix("local-")),
+            text(f"{len(runs)}"),
+            dated(runs[0].date, atlas.today, limit),
+        )
+        for scope in atlas.machine_paths
+        for runs in [[run for run in atlas.runs if atlas.scope_of(run) == scope]]
+    ]
+    head = columns("Machine", "CPU", "Fingerprint", "Runs", "Last measured", numeric=["Runs"])
+    shown = table(head, body, Layout.CARDS) if body else line(text("None yet. To measure this one:"), code("nox -s probe"))
+    return Page(
+        path=INDEX, title="Measured machines", body=paragraphs(intro, shown), trail=(("Matrix", "index.md"),), siblings=True
+    )
+
+
+def _page(atlas: Atlas, scope: str) -> Page:
+    here = atlas.machine_paths[scope]
+    runs = [run for run in atlas.runs if atlas.scope_of(run) == scope]
+    devices = [atlas.device(here, spot) for spot in atlas.devices if spot.scope == scope]
+    services = [atlas.service(here, spot) for spot in atlas.services if spot.scope == scope]
+    limit = atlas.corpus.fleet.policies.freshness.evidence_days
+    facts = [
+        span(text("local"), "badge"),
+        text(runs[0].client.cpu),
+        line(text("last measured"), dated(runs[0].date, atlas.today, limit)),
+    ]
+    body = paragraphs(
+        Markdown(span(line(*facts, by=" · "), "meta")),
+        matrix(atlas, scope, here) if scope in atlas.assessments else text("No technique is assessed for this machine."),
+        heading(2, text("Services"), "services"),
+        bullets(services) if services else text("No service of this machine was measured."),
+        heading(2, text("Devices"), "devices"),
+        bullets(devices) if devices else text("No device was listed by a runtime."),
+        heading(2, text("The machine"), "machine"),
+        entries(list(host_entries(runs[0].client))),
+        heading(2, text("Runs"), "runs"),
+        run_table(atlas, runs, here),
+    )
+    trail = (("Matrix", "index.md"), ("Machines", INDEX))
+    return Page(path=here, title=atlas.client_alias(scope), body=body, trail=trail, contents=False)

@@ -1,0 +1,137 @@
+"""Decision records: their index, and each one with its links made to work inside the site."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+
+from gen.manuscript import published
+from gen.markdown import NOTHING, Markdown, bullets, code, heading, line, link, paragraphs, sentence, span, text
+from gen.pages.atlas import Atlas
+from gen.pages.marks import chip, dated
+from gen.pages.page import Page
+from gen.records import Record
+from gen.tables import Layout, columns, table
+from gen.view import FLEET, LOCAL
+from gen.words import TECHNIQUE_TITLES, Status
+
+INDEX = "records/index.md"
+
+
+def pages(atlas: Atlas) -> Iterator[Page]:
+    """Write the index and a page per record."""
+    body = paragraphs(
+        text("Every decision with its date, the evidence it rests on, and what it replaced."),
+        record_table(atlas, atlas.records, INDEX),
+    )
+    yield Page(path=INDEX, title="Decision records", body=body, trail=(("Matrix", "index.md"),), contents=False)
+    for record in atlas.records:
+        yield _page(atlas, record)
+
+
+def record_table(atlas: Atlas, records: Sequence[Record], here: str) -> Markdown:
+    """List records, newest first."""
+    if not records:
+        return text("No record yet.")
+    body = [
+        (
+            dated(record.date, atlas.today),
+            atlas.record(here, record),
+            text(TECHNIQUE_TITLES[record.technique]) if record.technique else text("the project itself"),
+            _scope(atlas, record),
+            line(chip(record.status), _decision(record)),
+            dated(record.review_by, atlas.today, 0 if record.status is Status.ACCEPTED else None),
+        )
+        for record in records
+    ]
+    return table(columns("Date", "Record", "Technique", "Scope", "Status", "Review by"), body, Layout.CARDS, "records")
+
+
+def _page(atlas: Atlas, record: Record) -> Page:
+    here = atlas.record_paths[record.name]
+    facts = [
+        chip(record.status),
+        _decision(record),
+        line(text("of"), dated(record.date, atlas.today)),
+        line(text("review by"), dated(record.review_by, atlas.today, 0 if record.status is Status.ACCEPTED else None)),
+        _scope(atlas, record),
+    ]
+    if record.technique:
+        facts.append(link(text(TECHNIQUE_TITLES[record.technique]), f"../techniques/{record.technique.value}.md"))
+    body = paragraphs(
+        Markdown(span(line(*facts, by=" · "), "meta")),
+        _relations(atlas, record, here),
+        published(record.body, "adr", lambda path: _site_path(atlas, path), here),
+        _evidence(atlas, record, here),
+        _history(atlas, record),
+    )
+    trail = (("Matrix", "index.md"), ("Records", INDEX))
+    return Page(path=here, title=record.title, body=body, trail=trail)
+
+
+def _scope(atlas: Atlas, record: Record) -> Markdown:
+    if record.scope == FLEET:
+        return text(atlas.corpus.fleet.name)
+    if record.scope.startswith(LOCAL):
+        return line(text(atlas.client_alias(record.scope)), span(text("local"), "badge"))
+    return span(text(record.scope), "note")
+
+
+def _decision(record: Record) -> Markdown:
+    return chip(record.decision) if record.decision else NOTHING
+
+
+def _relations(atlas: Atlas, record: Record, here: str) -> Markdown:
+    known = {other.name: other for other in atlas.records}
+    items = [line(text("replaces"), _named(atlas, known, name, here)) for name in record.supersedes]
+    if record.superseded_by:
+        items.append(line(text("replaced by"), _named(atlas, known, record.superseded_by, here)))
+    return bullets(items)
+
+
+def _named(atlas: Atlas, known: dict[str, Record], name: str, here: str) -> Markdown:
+    return atlas.record(here, known[name]) if name in known else code(name)
+
+
+def _evidence(atlas: Atlas, record: Record, here: str) -> Markdown:
+    if not record.evidence:
+        return NOTHING
+    items = [line(atlas.run(here, one.id), span(code(one.sha256[:12]), "note")) for one in record.evidence]
+    return paragraphs(heading(2, text("Cited evidence"), "cited-evidence"), bullets(items))
+
+
+def _history(atlas: Atlas, record: Record) -> Markdown:
+    """Tell who moved the record's status when, and which findings a reviewer has accepted."""
+    items = [
+        line(
+            chip(move.status),
+            text("on"),
+            dated(move.on, atlas.today),
+            text(f"by {move.by}"),
+            sentence(move.why) if move.why else NOTHING,
+        )
+        for move in record.history
+    ]
+    items += [
+        line(
+            code(one.rule),
+            text(f"acknowledged for {one.about} by {one.by} on"),
+            dated(one.date, atlas.today),
+            sentence(one.reason),
+        )
+        for one in record.acknowledgements
+    ]
+    return paragraphs(heading(2, text("History"), "history"), bullets(items)) if items else NOTHING
+
+
+def _site_path(atlas: Atlas, path: str) -> str | None:
+    """Map a path of the repository to the page or file that shows it."""
+    folder, name = posixpath.split(path)
+    stem, extension = posixpath.splitext(name)
+    if extension == ".md" and folder in {"adr", "adr/local"}:
+        return atlas.record_paths.get(stem) or (INDEX if stem.lower() == "readme" else None)
+    if extension == ".json" and folder in {"adr/evidence", "adr/local/evidence"}:
+        return atlas.run_paths.get(stem)
+    if path == "fleet.yml":
+        return "fleet.md"
+    return path.removeprefix("docs/") if folder.split("/")[0] == "docs" and extension == ".md" else None

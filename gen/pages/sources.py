@@ -1,0 +1,67 @@
+"""The sources, the one that nobody has looked at for longest first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gen.knowledge import Source
+from gen.markdown import Markdown, anchor, code, external, line, paragraphs, span, text
+from gen.pages.atlas import Atlas
+from gen.pages.marks import dated
+from gen.pages.page import Page
+from gen.tables import Layout, columns, table
+from probes.evidence import slug
+
+HERE = "sources.md"
+
+
+def pages(atlas: Atlas) -> Iterator[Page]:
+    """Write the page of sources."""
+    known = atlas.corpus.knowledge
+    uses = Counter(
+        source
+        for entry in (
+            *known.techniques.values(),
+            *known.facts,
+            *known.conflicts,
+            *(c for cs in known.controls.values() for c in cs),
+        )
+        for source in (entry.source, *entry.also)
+    )
+    uses.update(release.source for release in known.releases)
+    limit = atlas.corpus.fleet.policies.freshness.source_days
+    body = [
+        (
+            line(anchor(slug(source.id)), text(source.title), span(code(source.id), "note")),
+            dated(source.checked, atlas.today, limit),
+            dated(source.published, atlas.today) if source.published else span(text("bears no date"), "absent"),
+            _where(source),
+            text(str(uses[source.id])),
+        )
+        for source in sorted(known.sources.values(), key=lambda source: (source.checked, source.id))
+    ]
+    intro = text(
+        f"Everything the rules take from outside, by the day somebody last looked at it. After {limit} days a source looks "
+        "stale; what it says still applies by release and day, but it is time to read it again."
+    )
+    head = columns(
+        "Source", "Last checked", "Published", "Where", "Entries that rest on it", numeric=["Entries that rest on it"]
+    )
+    shown = table(head, body, Layout.CARDS, "sources")
+    yield Page(
+        path=HERE,
+        title="Sources by age",
+        body=paragraphs(intro, shown),
+        trail=(("Matrix", "index.md"),),
+        siblings=True,
+        contents=False,
+    )
+
+
+def _where(source: Source) -> Markdown:
+    if source.url:
+        return external(text(source.url), source.url)
+    if source.repository:
+        return code(source.repository)
+    return line(span(text("measured"), "known", "known-measured"), text(source.measurement or ""))

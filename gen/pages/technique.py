@@ -1,0 +1,213 @@
+"""A page per technique: the why of its row in every scope, its controls, its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gen.assessment import Assessment, Cell, Fact, RefKind
+from gen.markdown import NOTHING, Markdown, block, bullets, details, heading, line, link, paragraphs, sentence, span, text
+from gen.pages import controls
+from gen.pages.atlas import Atlas, Spot, scope_anchor
+from gen.pages.marks import age_limit, chip, dated, known
+from gen.pages.matrix import Row, changes, rows
+from gen.pages.page import Page
+from gen.pages.records import record_table
+from gen.tables import Layout, columns, table
+from gen.view import FLEET
+from gen.words import TECHNIQUE_TITLES, Applicability
+from probes.evidence import Technique
+
+
+def pages(atlas: Atlas) -> Iterator[Page]:
+    """Write the index and the seven pages."""
+    yield _index(atlas)
+    for technique in Technique:
+        yield _page(atlas, technique)
+
+
+def _index(atlas: Atlas) -> Page:
+    here = "techniques/index.md"
+    body = [
+        (link(text(TECHNIQUE_TITLES[row.technique]), f"{row.technique.value}.md", "technique"), chip(row.shown.state),
+         chip(row.shown.decision), sentence(atlas.corpus.knowledge.techniques[row.technique].about))
+        for row in rows(atlas, FLEET)
+    ]  # fmt: skip
+    content = table(columns("Technique", "State in the fleet", "Decision", "What it is"), body, Layout.CARDS, "techniques")
+    return Page(path=here, title="Techniques", body=content, trail=(("Matrix", "index.md"),), siblings=True)
+
+
+def _page(atlas: Atlas, technique: Technique) -> Page:
+    here = f"techniques/{technique.value}.md"
+    sections = [_scope(atlas, scope, technique, here) for scope in atlas.scopes]
+    entry = atlas.corpus.knowledge.techniques[technique]
+    body = paragraphs(
+        span(sentence(entry.about), "lead"),
+        details(text("What it needs"), bullets(sentence(need) for need in entry.needs), "data"),
+        *sections,
+        controls.of_technique(atlas, technique, here),
+        _records(atlas, technique, here),
+    )
+    trail = (("Matrix", "index.md"), ("Techniques", "techniques/index.md"))
+    return Page(path=here, title=TECHNIQUE_TITLES[technique], body=body, trail=trail, siblings=True)
+
+
+def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdown:
+    row = next(row for row in rows(atlas, scope) if row.technique is technique)
+    mark = scope_anchor(scope)
+    if scope == FLEET:
+        title = text(atlas.corpus.fleet.name)
+    else:
+        title = line(text(atlas.client_alias(scope)), span(text("local"), "badge"))
+    shown = row.current
+    return paragraphs(
+        heading(2, title, mark),
+        _standing(atlas, row, here),
+        _summary(atlas, row),
+        _news(row),
+        _listed("Why", f"{mark}-why", shown.why),
+        _listed("What would change it", f"{mark}-change", shown.would_change),
+        _prices(atlas, shown, here, f"{mark}-prices"),
+        heading(3, text("Facts"), f"{mark}-facts"),
+        facts_table(atlas, shown.facts, here),
+        _cells(atlas, shown, here, f"{mark}-services"),
+        _evidence(atlas, shown, here, f"{mark}-evidence"),
+    )
+
+
+def _standing(atlas: Atlas, row: Row, here: str) -> Markdown:
+    """Name the record that holds and the drafts beside it."""
+    if row.record is None:
+        held = text("No record is in force; this is what the facts say today.")
+    else:
+        held = line(text("In force:"), atlas.record(here, row.record), text("of"), dated(row.record.date, atlas.today))
+    drafts = [line(chip(record.status), atlas.record(here, record)) for record in row.proposals]
+    return line(span(held, "meta"), *drafts, by="<br>")
+
+
+def _summary(atlas: Atlas, row: Row) -> Markdown:
+    """Show the decision in force and, where the facts have moved, what they say today below it."""
+    held = text("In force") if row.record else text("Today")
+    said = [(held, row.shown if row.moved else row.current)]
+    if row.moved:
+        said.append((line(text("Facts of"), dated(atlas.today, atlas.today)), row.current))
+    body = [
+        (
+            label,
+            line(chip(one.state), sentence(one.state_text), by="<br>"),
+            line(chip(one.decision), sentence(one.decision_text), by="<br>"),
+            sentence(one.next_step) if one.next_step else span(text("none"), "note"),
+        )
+        for label, one in said
+    ]
+    return table(columns("As of", "State", "Decision", "Next step"), body, Layout.CARDS, "summary")
+
+
+def _news(row: Row) -> Markdown:
+    said = changes(row)
+    return block(paragraphs(text("What has moved since the record in force:"), said), "change") if said else NOTHING
+
+
+def _listed(title: str, name: str, items: Sequence[str]) -> Markdown:
+    return paragraphs(heading(3, text(title), name), bullets(sentence(item) for item in items)) if items else NOTHING
+
+
+def _prices(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markdown:
+    if not assessment.conflicts:
+        return NOTHING
+    limit = atlas.corpus.fleet.policies.freshness.source_days
+    items = [
+        line(
+            sentence(c.text),
+            span(line(atlas.source(here, c.source), text("checked"), dated(c.checked, atlas.today, limit)), "note"),
+        )
+        for c in assessment.conflicts
+    ]
+    return paragraphs(heading(3, text("Conflicts and prices"), name), bullets(items))
+
+
+def facts_table(atlas: Atlas, facts: Sequence[Fact], here: str) -> Markdown:
+    """Show facts with how and when each became known and where to look it up."""
+    if not facts:
+        return text("No fact is known here.")
+    body = [
+        (
+            sentence(fact.text),
+            known(fact.provenance),
+            since(atlas, fact),
+            atlas.ref(here, fact.ref),
+        )
+        for fact in facts
+    ]
+    return table(columns("Fact", "Known", "Since", "Where"), body, Layout.CARDS, "facts")
+
+
+def since(atlas: Atlas, fact: Fact) -> Markdown:
+    """Date a fact by when it became known; a documented one also by when its source was last looked at."""
+    limit = age_limit(fact.provenance, atlas.corpus.fleet.policies.freshness)
+    looked_at = atlas.looked_at(fact)
+    if fact.ref.kind is not RefKind.SOURCE:
+        return dated(looked_at, atlas.today, limit)
+    return line(dated(fact.date, atlas.today), span(line(text("checked"), dated(looked_at, atlas.today, limit)), "note"))
+
+
+def _cells(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markdown:
+    bearing = [cell for cell in assessment.cells if cell.applicability is not Applicability.DOES_NOT_APPLY]
+    others = [cell for cell in assessment.cells if cell.applicability is Applicability.DOES_NOT_APPLY]
+    if not assessment.cells:
+        return NOTHING
+    parts = [heading(3, text("Services"), name)]
+    if bearing:
+        parts.append(_cell_table(atlas, assessment.scope, bearing, here))
+    if others:
+        parts.append(
+            details(
+                text(f"It does not apply to {len(others)} more"), _cell_table(atlas, assessment.scope, others, here), "data"
+            )
+        )
+    return paragraphs(*parts)
+
+
+def _cell_table(atlas: Atlas, scope: str, cells: Sequence[Cell], here: str) -> Markdown:
+    body = [
+        (
+            atlas.service(here, Spot(scope=scope, name=cell.service)),
+            line(chip(cell.state), _drift(cell), by="<br>"),
+            chip(cell.decision),
+            line(sentence(cell.summary), span(text(cell.applicability.value), "note"), by="<br>"),
+            known_facts(atlas, cell.facts, here),
+        )
+        for cell in cells
+    ]
+    return table(columns("Service", "State", "Decision", "What it means here", "Known"), body, Layout.CARDS, "cells")
+
+
+def known_facts(atlas: Atlas, facts: Sequence[Fact], here: str) -> Markdown:
+    """Put a cell's facts into one cell of a table."""
+    if not facts:
+        return span(text("follows from the kind of service"), "note")
+    return Markdown(
+        "<br>".join(
+            line(
+                known(fact.provenance),
+                text(fact.text),
+                since(atlas, fact),
+                atlas.ref(here, fact.ref),
+            )
+            for fact in facts
+        )
+    )
+
+
+def _drift(cell: Cell) -> Markdown:
+    return line(*(span(text(f"drift: {one}"), "drift") for one in cell.drift), by="<br>")
+
+
+def _evidence(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markdown:
+    if not assessment.evidence:
+        return NOTHING
+    return paragraphs(heading(3, text("Evidence"), name), bullets(atlas.run(here, run) for run in assessment.evidence))
+
+
+def _records(atlas: Atlas, technique: Technique, here: str) -> Markdown:
+    records = [record for record in atlas.records if record.technique is technique]
+    return paragraphs(heading(2, text("Records"), "records"), record_table(atlas, records, here))
