@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-import platformdirs
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from probes import __version__
@@ -26,10 +26,12 @@ from probes.errors import AdrError, UsageError
 from probes.evidence import Missing, MissingReason, Tool
 from probes.fleet import Fleet, ProbeLimits, load_fleet, reference_name
 from probes.host import read_host
+from probes.model import default_cache, prepare_model
 from probes.plan import Part, Plan, plan
 from probes.redaction import Redactor, machine_paths
 
-EXIT_OK, EXIT_FINDINGS, EXIT_UNUSABLE, EXIT_INTERRUPTED = 0, 1, 2, 130
+EXIT_OK, EXIT_UNUSABLE, EXIT_INTERRUPTED = 0, 2, 130
+_PLAIN_WIDTH = 120
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -97,7 +99,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     fleet = load_fleet(arguments.fleet)
     laid_out = plan(fleet, os.environ, parts=_parts(arguments.parts), services=arguments.service, quick=arguments.quick)
-    console = Console(stderr=arguments.json)
+    console = _console(stderr=arguments.json)
     if not arguments.json or not arguments.dry_run:
         _print_plan(console, laid_out)
     if arguments.dry_run:
@@ -117,11 +119,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _serve(arguments: argparse.Namespace) -> int:
     from probes.endpoints.embedded.server import parse_settings, serve
-    from probes.model import prepare_model
 
     fleet = load_fleet(arguments.fleet)
     settings = {**fleet.embedded.settings, **parse_settings(arguments.setting)}
-    model = prepare_model(_cache())
+    model = prepare_model(default_cache(os.environ))
     serve(model, settings, port=arguments.port)
     return EXIT_OK
 
@@ -137,7 +138,7 @@ def _endpoint(arguments: argparse.Namespace) -> int:
     if arguments.max_tokens < 0:
         raise UsageError(f"--max-tokens {arguments.max_tokens}: is negative; expected 0 or more")
     limits = ProbeLimits(requests=2 if arguments.max_tokens else 0, max_tokens=max(arguments.max_tokens, 1))
-    context = _context(Path(), None, quick=False, console=Console(stderr=True), secrets=[key] if key else [])
+    context = _context(Path(), None, quick=False, console=_console(stderr=True), secrets=[key] if key else [])
     target = Target(
         subject=urlsplit(arguments.url).hostname or "address",
         url=arguments.url,
@@ -172,13 +173,13 @@ def _context(out: Path, fleet: Fleet | None, *, quick: bool, console: Console, s
     names = [reference_name(service.api_key) for service in fleet.services.values() if service.api_key] if fleet else []
     addresses = [reference_name(service.url) for service in fleet.services.values() if service.url] if fleet else []
     known = [os.environ.get(name, "") for name in (*names, *addresses) if name]
-    paths = machine_paths(home=Path.home(), repository=root, environment=Path(sys.prefix), cache=_cache())
+    paths = machine_paths(home=Path.home(), repository=root, environment=Path(sys.prefix), cache=default_cache(os.environ))
     redact = Redactor(secrets=[*known, *secrets], paths=paths)
     command = shlex.join(["python", "-m", "probes", *sys.argv[1:]])
     return Context(
         root=root,
         evidence=out,
-        cache=_cache(),
+        cache=default_cache(os.environ),
         client=read_host(),
         tool=Tool(version=__version__, git_revision=_git_revision(root), command=redact.text(command)),
         redact=redact,
@@ -186,11 +187,6 @@ def _context(out: Path, fleet: Fleet | None, *, quick: bool, console: Console, s
         say=lambda line: console.print(redact.text(line), highlight=False, markup=False),
         quick=quick,
     )
-
-
-def _cache() -> Path:
-    named = os.environ.get("INFERENCE_ADR_CACHE", "").strip()
-    return Path(named) if named else platformdirs.user_cache_path("inference-adr")
 
 
 def _git_revision(root: Path) -> str | Missing:
@@ -208,13 +204,19 @@ def _git_revision(root: Path) -> str | Missing:
     return run.stdout.strip()
 
 
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else _PLAIN_WIDTH)
+
+
 def _print_plan(console: Console, laid_out: Plan) -> None:
-    table = Table(title=f"Plan: about {laid_out.about_s / 60:.1f} min on two cores", title_justify="left", box=None)
+    console.print(f"Plan: about {laid_out.about_s / 60:.1f} min on two cores", highlight=False)
+    table = Table(box=None, pad_edge=False)
     for heading in ("part", "what", "where", "load"):
         table.add_column(heading, overflow="fold")
     for step in laid_out.steps:
-        table.add_row(step.part.value, step.subject, step.target, step.load)
-    console.print(table, markup=False)
+        table.add_row(*map(escape, (step.part.value, step.subject, step.target, step.load)))
+    console.print(table)
 
 
 def _shown(path: Path) -> str:

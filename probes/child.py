@@ -78,8 +78,8 @@ def run_child(
     A function with a parameter `emit` gets a callable that sends a JSON value at once: it reaches
     `on_sent` and survives the child's crash. The child leads a process group of its own, which is
     killed when a bound is exceeded and when this process is interrupted; on Linux the kernel kills
-    the child when this process dies. Memory is watched rather than limited, because RLIMIT_AS counts the address space
-    that OpenVINO reserves and never touches.
+    the child when this process dies. Memory is watched rather than limited, because RLIMIT_AS counts
+    the address space that OpenVINO reserves and never touches.
     """
     request = json.dumps({"target": target, "arguments": dict(arguments), "parent": os.getpid()}, allow_nan=False)
     with tempfile.TemporaryFile() as asked, _pipe() as (reading, writing):

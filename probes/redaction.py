@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-_USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@]+@", re.IGNORECASE)
+_USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://)[^/\s@]+@", re.IGNORECASE)
 _QUERY = re.compile(r"(\bhttps?://[^\s?#\"']+)\?[^\s#\"']+", re.IGNORECASE)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 _KEYLIKE = re.compile(r"\b(sk|hf|ghp|glpat)[-_][A-Za-z0-9_-]{12,}")

@@ -11,4 +11,6 @@ settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--refresh-golden", action="store_true", help="write generated pages over the golden files they are compared with")
+    parser.addoption(
+        "--refresh-golden", action="store_true", help="write generated pages over the golden files they are compared with"
+    )

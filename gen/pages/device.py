@@ -56,15 +56,14 @@ def _declared(atlas: Atlas, spot: Spot) -> Page:
 
 def _tenants(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     fleet = atlas.corpus.fleet
+    shared = {pair.tenant: pair.resource for pair in fleet.co_tenants if pair.device == spot.name}
+    users = [name for name, service in fleet.services.items() if service.device == spot.name]
     items = [
-        atlas.service(here, Spot(scope=FLEET, name=name))
-        for name, service in fleet.services.items()
-        if service.device == spot.name
-    ]
-    items += [
-        line(atlas.service(here, Spot(scope=FLEET, name=pair.tenant)), text(f"shares {pair.resource}"))
-        for pair in fleet.co_tenants
-        if pair.device == spot.name
+        line(
+            atlas.service(here, Spot(scope=FLEET, name=name)),
+            span(text(f"shares {shared[name]}"), "note") if name in shared else NOTHING,
+        )
+        for name in dict.fromkeys([*users, *shared])
     ]
     open_ones = [
         line(atlas.service(here, Spot(scope=FLEET, name=name)), unknown(service.device))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gen.assessment import Assessment, Cell, Fact
 from gen.knowledge import Release, Role
 from gen.knowledge.schema import ENGINE_TITLES, Example, KnownFact, Method, Silent, Supports
-from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, together
+from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
 from gen.techniques.grounds import bench_fact, evidence, fleet_fact, known_fact, prices, release_fact, setting_facts
 from gen.techniques.wording import capital, family, listing, runtime_title, titles
 from gen.versions import known_version
@@ -60,7 +60,7 @@ def assess(view: View) -> Assessment:
         decision=decision,
         decision_text=_decision_text(view, ours, decision, trial),
         why=(*_choice(view, trial), *(fact.text for fact in facts), *_measured(ours)),
-        next_step=_next_step(view, decision, trial),
+        next_step=_next_step(view, ours, decision, trial),
         would_change=_would_change(view, trial),
         facts=facts,
         conflicts=prices(view, TECHNIQUE, view.text, trial.newer if trial else None),
@@ -92,7 +92,7 @@ def _decide(view: View, service: ServiceView, trial: Trial | None) -> Cell:
     elif trial is not None and service is trial.service:
         decision, summary = Decision.BENCHMARK_FIRST, "Not deployed; the benchmark starts here."
     elif trial is not None:
-        decision, summary = Decision.NO_CHANGE, f"Not deployed; waits for the benchmark on {trial.service.title}."
+        decision, summary = Decision.NO_CHANGE, f"Not deployed; the benchmark starts on {trial.service.title}."
     else:
         decision, summary = Decision.NO_CHANGE, "Not deployed; no supported method is known for its runtime and release."
     facts = setting_facts(view, service, _controls(view, service))
@@ -108,13 +108,21 @@ def _decide(view: View, service: ServiceView, trial: Trial | None) -> Cell:
 
 
 def _trial(view: View) -> Trial | None:
-    """Choose where to benchmark: a supported service, as large as the vendor's example, on a card without incidents."""
+    """Choose where to benchmark, among supported services: where a draft is set already, else where least speaks against it.
+
+    That is a model as large as the vendor's example, on a card without incidents.
+    """
     trials = [trial for service in view.text if (trial := _candidate(view, service)).supported]
     hurt = _hurt(view)
 
-    def fitness(trial: Trial) -> tuple[bool, bool, bool]:
+    def fitness(trial: Trial) -> tuple[bool, bool, bool, bool]:
         as_shown = trial.example is not None and trial.example.parameters == trial.service.parameters
-        return as_shown, bool(trial.cards) and not hurt & set(trial.cards), bool(trial.service.devices)
+        return (
+            _drafting(view, trial.service),
+            as_shown,
+            bool(trial.cards) and not hurt & set(trial.cards),
+            bool(trial.service.devices),
+        )
 
     return max(trials, key=fitness, default=None)
 
@@ -208,12 +216,13 @@ def _place(view: View, trial: Trial) -> str:
 def _rejected_if(view: View, trial: Trial) -> str:
     """Say what ends the matter: harm to a co-tenant, or a gain inside the gate."""
     tenants = [view.fleet.services[pair.tenant].title for pair in trial.tenants]
-    harm = f"the draft's VRAM harms coexistence with {listing(tenants)} or " if tenants else ""
+    taken = listing(dict.fromkeys(_RESOURCES[pair.resource] for pair in trial.tenants))
+    harm = f"the draft's {taken} harms coexistence with {listing(tenants)} or " if tenants else ""
     return f"reject it if {harm}the gain is negligible (below {view.gates.throughput_percent:g} %)"
 
 
 def _decision_text(view: View, row: tuple[Cell, ...], decision: Decision, trial: Trial | None) -> str:
-    named = titles(service for service in view.text if any(c.service == service.name and c.decision is decision for c in row))
+    named = titles(services_of(view, row, decision))
     if decision is Decision.INVESTIGATE:
         return drifting(view, row) or f"Find out why the draft on {named} does not pay."
     if decision is Decision.BENCHMARK_FIRST and trial is not None:
@@ -229,13 +238,14 @@ def _decision_text(view: View, row: tuple[Cell, ...], decision: Decision, trial:
     return f"{capital(decision.value)} on {named}."
 
 
-def _next_step(view: View, decision: Decision, trial: Trial | None) -> str:
+def _next_step(view: View, row: tuple[Cell, ...], decision: Decision, trial: Trial | None) -> str:
     if decision is Decision.INVESTIGATE:
         return "Compare the drafts that are declared with what is seen, and measure acceptance."
     if trial is None:
         return "Look again when a release of the runtime supports a method."
     if decision is Decision.ENABLE:
-        return f"Set the draft on {trial.service.title} with its rollback at hand, and watch the whole measurement contract."
+        named = titles(services_of(view, row, decision))
+        return f"Set the draft on {named} with its rollback at hand, and watch the whole measurement contract."
     if decision is not Decision.BENCHMARK_FIRST:
         return "None while the measurement stands."
     if trial.newer is None:
@@ -264,10 +274,9 @@ def _after_update(trial: Trial, newer: Release) -> str:
     news = [f"{fact.method} {fact.form}".strip() + (" (preview)" if fact.preview else "") for fact in supports]
     silent = [fact for fact in trial.ahead if isinstance(fact, Silent)]
     methods = dict.fromkeys([*((trial.method,) if trial.method else ()), *(fact.method for fact in supports)])
-    first = (
-        f"Try {trial.service.title} on {engine} {newer.version} ({newer.published.isoformat()}) beside {trial.service.version}"
-    )
-    brings = f", which brings {listing(news)}" if news else ""
+    release = f"{engine} {newer.version} ({newer.published.isoformat()})"
+    first = f"Try {release} for {trial.service.title} beside {trial.service.version}"
+    brings = f": it brings {listing(news)}" if news else ""
     test = (
         f" Test first whether {listing(dict.fromkeys(f.method.value for f in silent))} works with prefix caching and concurrent"
         " requests, which its guide no longer says."

@@ -20,6 +20,7 @@ from probes.load.stream import Decoder, decode_whole
 PROMPT: Final = "[{mark}] Write one short sentence about the sea."
 PROMPT_SHA256: Final = hashlib.sha256(PROMPT.encode()).hexdigest()
 _COALESCED_AT_MOST = 0.9
+_WORDS_SEARCHED = 2000
 _ENDINGS = {
     FaultKind.SILENT: Ending.TIMED_OUT,
     FaultKind.DEADLINE: Ending.TIMED_OUT,
@@ -54,7 +55,7 @@ class Asked:
     def state(self) -> EndpointState:
         """Tell what the answer says about the endpoint."""
         words, ending = self.answer.words, self.answer.ending
-        if self.status in {401, 403} or _NEEDS_KEY.search(words):
+        if self.status in {401, 403} or _NEEDS_KEY.search(words[:_WORDS_SEARCHED]):
             return EndpointState.NEEDS_KEY
         if ending is Ending.TIMED_OUT:
             return EndpointState.LISTED

@@ -139,5 +139,5 @@ def _is_html(text: str) -> bool:
 
 
 def _title(text: str) -> str:
-    match = re.search(r"<title[^>]*>([^<]{1,120})", text[:20000], re.IGNORECASE)
+    match = re.search(r"<title[^>]*>([^<]{1,2000})", text[:20000], re.IGNORECASE)
     return f", titled {one_line(match.group(1))!r}" if match else ""

@@ -17,7 +17,7 @@ import httpx
 from probes.load.untrusted import one_line
 
 _LOGIN = re.compile(r"(?:^|[/._-])(?:log-?in|sign-?in|sso|oauth2?|auth|saml2?|openid)(?:$|[/._?-])", re.IGNORECASE)
-_BANNER_BYTES = 60
+_BANNER_BYTES = 1000
 
 
 class FaultKind(StrEnum):

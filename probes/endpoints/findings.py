@@ -87,14 +87,14 @@ def conclude(findings: Findings) -> tuple[EndpointState, str]:
     if not asked:
         state, detail = detection.state, detection.detail
         if state is EndpointState.LISTED:
-            detail = "; ".join(filter(None, (detail, unasked(target, detection, findings.model))))
+            notes.insert(0, unasked(target, detection, findings.model))
     else:
         state, detail = asked[0].state, _of_request(findings, asked[0])
         if len(asked) > 1 and asked[1].answer.ending is not Ending.COMPLETE:
             notes.insert(0, f"the second request failed: {asked[1].answer.words}")
-        if len(asked) == 1 and state is EndpointState.GENERATING:
+        if state is EndpointState.GENERATING:
             notes.insert(0, detection.detail)
-    return state, "; ".join(filter(None, (detail, *dict.fromkeys(notes))))
+    return state, "; ".join(dict.fromkeys(filter(None, (detail, *notes))))
 
 
 def why_unmeasured(findings: Findings) -> Missing:

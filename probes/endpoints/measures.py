@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from probes.endpoints.asking import Asked
 from probes.evidence import Direction, Metric, Missing, MissingReason, Per
 from probes.load.answer import Answer, Ending, FirstToken, Usage
-from probes.load.untrusted import rate
+from probes.load.untrusted import count, rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,7 @@ def request_metrics(asked: Sequence[Asked], first_token: FirstToken, unasked: Mi
         _Measure(name="t_first_text_s", unit="s", direction=lower, read=_first_text),
         _Measure(name="decode_tok_s", unit="tok/s", direction=higher, read=decode),
         _Measure(name="chunks_per_s", unit="chunks/s", direction=neutral, read=_chunk_rate),
+        _Measure(name="prefill_tok_s", unit="tok/s", direction=higher, read=_prefill_rate),
         _Measure(name="latency_s", unit="s", direction=lower, read=_latency),
         _Measure(name="connect_s", unit="s", direction=lower, read=_connect),
         _Measure(name="prompt_tokens", unit="tokens", direction=neutral, read=_counted(lambda u: u.prompt_tokens)),
@@ -115,6 +116,20 @@ def _chunk_rate(one: Asked) -> float | Missing:
     arrivals = one.answer.arrivals_s
     value = rate(len(arrivals) - 1, arrivals[-1] - arrivals[0]) if len(arrivals) > 1 else None
     return _inside(one, value, "fewer than two chunks came")
+
+
+def _prefill_rate(one: Asked) -> float | Missing:
+    """Read llama.cpp's own clock; with cached tokens the rate would be that of the few that were left."""
+    processed, cached = count(one.answer.timings.get("prompt_n")), count(one.answer.timings.get("cache_n"))
+    milliseconds = one.answer.timings.get("prompt_ms")
+    if failed := _failed(one.answer):
+        return failed
+    if processed is None or not isinstance(milliseconds, int | float):
+        return _unmeasured("the server does not time its prompts")
+    if cached:
+        return _unmeasured(f"a warm prefix: {cached} prompt tokens came from the cache")
+    value = rate(processed, milliseconds / 1000)
+    return _unmeasured("the server gives no duration") if value is None else value
 
 
 def _latency(one: Asked) -> float | Missing:

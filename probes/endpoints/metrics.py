@@ -89,7 +89,7 @@ def scrape(reply: Reply | Fault) -> Scrape:
         state = ScrapeState.NOT_METRICS if begin else ScrapeState.NOT_ENABLED
     if state is ScrapeState.READ:
         return parse(reply.text, openmetrics=reply.content_type == "application/openmetrics-text", whole=reply.whole)
-    words = error_words(reply.document) or one_line(reply.text[:200]) or "an empty body"
+    words = error_words(reply.document) or one_line(reply.text) or "an empty body"
     return Scrape(state=state, detail=f"HTTP {reply.status}: {words}")
 
 
@@ -106,7 +106,7 @@ def parse(text: str, *, openmetrics: bool = False, whole: bool = True) -> Scrape
     kinds: dict[str, str] = {}
     bad: list[BadLine] = []
     if not whole and lines[-1].strip():
-        bad.append(BadLine(number=len(lines), text=lines.pop()[:200], why="the body ended inside this line"))
+        bad.append(BadLine(number=len(lines), text=lines.pop()[:MAX_LINE_CHARACTERS], why="the body ended inside this line"))
     if openmetrics and "# EOF" not in lines[-3:]:
         bad.append(BadLine(number=len(lines), text="", why="no # EOF at the end: the body may be cut"))
     if len(lines) > MAX_LINES:
@@ -118,7 +118,9 @@ def parse(text: str, *, openmetrics: bool = False, whole: bool = True) -> Scrape
             try:
                 samples.append(_sample(line))
             except (ValueError, IndexError) as exc:
-                bad.append(BadLine(number=number, text=line[:200], why=one_line(str(exc)) or type(exc).__name__))
+                bad.append(
+                    BadLine(number=number, text=line[:MAX_LINE_CHARACTERS], why=one_line(str(exc)) or type(exc).__name__)
+                )
     names = {sample.name for sample in samples}
     kept = tuple(sample for sample in samples if not _is_created(sample.name, names))
     unread = f"{len(bad)} of {len(lines)} lines could not be read" if bad else ""

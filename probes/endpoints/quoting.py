@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 from typing import Final
+from urllib.parse import quote
 
 from pydantic import JsonValue
 
@@ -17,6 +18,9 @@ LINE_CHARACTERS: Final = 300
 TEXT_CHARACTERS: Final = 2000
 ITEMS: Final = 40
 DEPTH: Final = 8
+SECRET_CHARACTERS: Final = 6
+_READ_CHARACTERS = 12000
+_LONGEST_SECRET = 4000
 # Folders of the machine that serves; paths of an API begin otherwise.
 _FOLDERS = re.compile(
     r"(?<![\w/.:])(?:/(?:home|root|srv|mnt|media|opt|data|models?|tmp|var|usr|Users|workspace|volumes?)|[A-Za-z]:)"
@@ -31,8 +35,8 @@ class Quoter:
     def __init__(self, redactor: Redactor, *, key: str | None, address: Address, shown: str) -> None:
         """`shown` stands for the address, so that a host named in an environment variable stays there."""
         self._redactor = redactor
-        hidden = {} if address.root in shown else dict.fromkeys(address.names, shown)
-        self._own = Redactor(secrets=[key] if key else [], paths=hidden)
+        self._address = Redactor(paths={} if address.root in shown else dict.fromkeys(address.names, shown))
+        self._key = _spellings(key)
 
     def line(self, text: str, limit: int = LINE_CHARACTERS) -> str:
         """Quote text as one line."""
@@ -68,7 +72,21 @@ class Quoter:
         return kept | ({"…": f"{left_out} more"} if left_out > 0 else {})
 
     def _redacted(self, text: str) -> str:
-        return _FOLDERS.sub("…/", self._redactor.text(self._own.text(well_formed(text))))
+        if len(text) > _READ_CHARACTERS:
+            # Without the last piece, no key can be cut in two.
+            text = text[: _READ_CHARACTERS - _LONGEST_SECRET]
+        text = well_formed(text)
+        if self._key is not None:
+            text = self._key.sub("[redacted]", text)
+        return _FOLDERS.sub("…/", self._redactor.text(self._address.text(text)))
+
+
+def _spellings(key: str | None) -> re.Pattern[str] | None:
+    """Match a key as servers repeat it: in lower case, in URLs, in JSON. Placeholders such as 'none' are no secrets."""
+    if key is None or len(key) < SECRET_CHARACTERS:
+        return None
+    spellings = sorted({key, quote(key, safe=""), key.replace("/", r"\/")}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, spellings)), re.IGNORECASE)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -129,8 +129,8 @@ def says_loading(reply: Reply | Fault | None) -> bool:
 
 
 def words_of(reply: Reply) -> str:
-    """Give an error answer's message, or the beginning of its body."""
-    return error_words(reply.document) or one_line(reply.text[:200])
+    """Give an error answer's message, or its body; whoever keeps it has it redacted first and cut then."""
+    return error_words(reply.document) or one_line(reply.text)
 
 
 def unversioned(why: str) -> Missing:

@@ -14,7 +14,7 @@ from probes.endpoints.fault import Fault
 from probes.endpoints.findings import Findings, conclude, why_unmeasured
 from probes.endpoints.live import live_metrics
 from probes.endpoints.measures import request_metrics
-from probes.endpoints.metrics import Scrape, ScrapeState
+from probes.endpoints.metrics import Sample, Scrape, ScrapeState
 from probes.endpoints.quoting import ITEMS, Quoter
 from probes.endpoints.reading import METRICS, Reading, Seen
 from probes.endpoints.wire import Reply
@@ -44,6 +44,8 @@ from probes.schema import Model
 
 M = TypeVar("M", bound=Model)
 _MAX_MODELS = 50
+_MAX_JSON_BYTES = 2**16
+_MAX_SAMPLES = 80
 
 
 def record(context: Context, findings: Findings) -> Run:
@@ -210,7 +212,8 @@ def _reply(path: str, reply: Reply | Fault, quoter: Quoter) -> JsonValue:
         kept["server"] = quoter.line(reply.server, 80)
     if path == METRICS:
         return {**kept, "bytes": len(reply.body)}
-    return {**kept, "body": quoter.text(reply.text, 600) if reply.document is None else quoter.json(reply.document)}
+    as_text = reply.document is None or len(reply.body) > _MAX_JSON_BYTES
+    return {**kept, "body": quoter.text(reply.text, 600) if as_text else quoter.json(reply.document)}
 
 
 def _request(asked: Asked, quoter: Quoter) -> JsonValue:
@@ -239,17 +242,22 @@ def _scrape(scrape: Scrape, quoter: Quoter) -> JsonValue:
     bad: list[JsonValue] = [
         {"line": one.number, "text": quoter.line(one.text, 120), "why": quoter.line(one.why, 120)} for one in scrape.bad
     ]
-    unbucketed: dict[str, JsonValue] = {
-        f"{s.name}{dict(sorted(s.labels.items())) if s.labels else ''}": s.value
-        for s in scrape.samples
-        if scrape.kinds.get(s.name) in {"counter", "gauge"} and not s.name.startswith(("python_", "process_"))
-    }
+    unbucketed = [
+        sample
+        for sample in scrape.samples
+        if scrape.kinds.get(sample.name) in {"counter", "gauge"} and not sample.name.startswith(("python_", "process_"))
+    ]
     return {
         "state": scrape.state.value,
         "detail": quoter.line(scrape.detail),
         "bad_lines": bad,
-        "samples": quoter.json(unbucketed),
+        "samples": {quoter.line(_key(sample)): quoter.json(sample.value) for sample in unbucketed[:_MAX_SAMPLES]},
     }
+
+
+def _key(sample: Sample) -> str:
+    labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
+    return f"{sample.name}{{{labels}}}" if labels else sample.name
 
 
 def _untold(why: str) -> Missing:

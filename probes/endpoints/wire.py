@@ -198,7 +198,8 @@ class _Stages:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._connecting = self.sent = now()
+        self.sent = now()
+        self._connecting: float | None = None
         self._connected: float | None = None
 
     async def trace(self, name: str, _info: Mapping[str, Any]) -> None:
@@ -211,12 +212,12 @@ class _Stages:
 
     @property
     def connect_s(self) -> float | None:
-        return None if self._connected is None else self._connected - self._connecting
+        return None if self._connecting is None or self._connected is None else self._connected - self._connecting
 
     def deadline(self, within_s: float, *, bytes_read: int | None) -> Fault:
         if bytes_read is not None:
             return Fault(kind=FaultKind.DEADLINE, words=f"not finished within {within_s:g} s; {bytes_read} bytes came")
-        if self._connected is None:
+        if self._connecting is not None and self._connected is None:
             return Fault(kind=FaultKind.UNREACHABLE, words=f"no connection within {within_s:g} s")
         return Fault(kind=FaultKind.SILENT, words=f"accepted the connection and sent nothing for {within_s:g} s")
 

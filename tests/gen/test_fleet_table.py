@@ -530,3 +530,23 @@ def test_declared_facts_carry_their_declaration() -> None:
     row = rows()[Technique.PREFIX_CACHING]
     fact = next(fact for fact in row.all_facts() if fact.id == "text-8b/enable_prefix_caching")
     assert (fact.provenance, fact.date, fact.ref.target) == (ProvenanceKind.DECLARED, JULY, "text-8b/enable_prefix_caching")
+
+
+def test_a_kernel_that_is_switched_off_is_compared_with_it_on() -> None:
+    fleet = with_service("text-4b", runtime=RuntimeName.LLAMACPP, runtime_version="b10519", settings={"flash_attn": "off"})
+    row = rows(fleet)[Technique.FLASH_ATTENTION]
+    cell = next(cell for cell in row.cells if cell.service == "text-4b")
+    assert (cell.state, cell.decision) == (State.DISABLED, Decision.BENCHMARK_FIRST)
+    assert row.state is State.PARTLY
+
+
+def test_a_price_that_the_settings_spare_is_not_charged() -> None:
+    after = rows(with_setting("text-30b", "KV_CACHE_PRECISION", "u4"))[Technique.QUANTIZATION]
+    assert [conflict.id for conflict in after.conflicts] == ["ovms.kv-int4.gpu-only"]
+    assert rows()[Technique.QUANTIZATION].conflicts == ()
+
+
+@pytest.mark.parametrize("host", ["home-workstation", "office-workstation"])
+def test_moving_a_service_to_another_host_moves_only_what_rests_on_places(host: str) -> None:
+    moves = moved(rows(), rows(with_service("text-4b", host=host)))
+    assert techniques_of(moves) <= {Technique.DISAGGREGATION}

@@ -411,3 +411,29 @@ def test_evidence_of_november_is_not_known_in_july() -> None:
     corpus = ledger(runs=(drafting(1.8),))
     july = {row.technique: row.key() for row in assess(corpus, "fleet", JULY)}
     assert july == {row.technique: row.key() for row in assess(ledger(), "fleet", JULY)}
+
+
+def test_prices_of_a_gpu_are_not_charged_to_a_cpu() -> None:
+    rows = local(endpoint(DECLARED))
+    prices = {conflict.id for conflict in rows[Technique.FLASH_ATTENTION].conflicts}
+    assert prices == {"openvino-genai.xattention.changes-answers"}
+    gpu = local(endpoint(DECLARED, device=Device(name="GPU.0", full_name="Example card")))
+    prices = {conflict.id for conflict in gpu[Technique.FLASH_ATTENTION].conflicts}
+    assert prices == {"openvino.xattention.refused-on-xe2"}
+
+
+def test_a_measurement_that_failed_is_told_from_one_that_nobody_made() -> None:
+    broken = batching(2.0, validity=Validity(valid=False, reasons=("the benchmark raised",)))
+    rows = local(endpoint(DECLARED), broken)
+    assert rows[Technique.CONTINUOUS_BATCHING].decision is Decision.BENCHMARK_FIRST
+    assert "its measurement failed: the benchmark raised" in cell(rows, Technique.CONTINUOUS_BATCHING).summary
+    assert "not measured here" in cell(rows, Technique.PREFIX_CACHING).summary
+
+
+def test_a_draft_that_is_set_without_a_measurement_is_where_the_benchmark_starts() -> None:
+    scope, ovms = FleetScope(service="text-30b"), Runtime(name="ovms", version="2026.2")
+    seen = endpoint({"draft_models_path": "draft"}, subject="text-30b", scope=scope, runtime=ovms)
+    row = fleet(seen)[SPECULATIVE]
+    assert row.state is State.PARTLY
+    assert row.decision is Decision.BENCHMARK_FIRST
+    assert row.decision_text.startswith("Benchmark on 30B text first")

@@ -1,0 +1,57 @@
+"""A checkout of its own with evidence of one machine, and the site that mkdocs builds from it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gen.records import render_record
+from probes.evidence import write_run
+from tests.gen import ledger, specimens
+
+ROOT = Path(__file__).parents[2]
+QUIET = {"NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
+TODAY = "2026-11-30"
+
+
+def lay_out(folder: Path) -> Path:
+    """Copy what people write; link the code."""
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    shutil.copy(ROOT / "fleet.yml", folder)
+    for package in ("gen", "probes"):
+        (folder / package).symlink_to(ROOT / package, target_is_directory=True)
+    fleet = specimens.fleet()
+    runs = (specimens.devices_run(), specimens.endpoint_run(), specimens.survey_run(fleet), specimens.invalid_run())
+    for run in runs:
+        write_run(run, folder / "adr" / "local" / "evidence")
+    write_run(specimens.micro_run(), folder / "adr" / "evidence")
+    record = ledger.record(body=f"# Keep it\n\nSee [the run](evidence/{specimens.micro_run().id}.json).\n\n{specimens.HOSTILE[6]}")
+    (folder / "adr" / f"{record.name}.md").write_text(render_record(record), encoding="utf-8")
+    return folder
+
+
+def build(project: Path, site: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Build strictly, as the `docs` session does."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
+    settings = {**os.environ, **QUIET, "INFERENCE_ADR_TODAY": TODAY, **environ}
+    return subprocess.run(command, cwd=project, env=settings, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lay_out(tmp_path_factory.mktemp("project"))
+
+
+@pytest.fixture(scope="session")
+def site(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = build(project, folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return folder
