@@ -159,7 +159,8 @@ class View:
     def bench(self, service: ServiceView, technique: Technique) -> Bench | None:
         """Find the measurement that decides for a service.
 
-        The newest valid one of the same release, but one with too few samples never displaces one with enough.
+        The newest valid one of the same release, but one that settles nothing, on a busy machine or with too
+        few samples, never displaces one that did: noise moves no decision.
         """
         entry = self.knowledge.techniques[technique]
         benches = [
@@ -168,7 +169,7 @@ class View:
             if run.subject == entry.subject and run.validity.valid and _same_release(run, service)
             if (bench := _bench(run, entry.pays_in, self.gates)) is not None
         ]
-        return max(benches, key=lambda b: (_enough(b.deciding), b.run.started_at, b.run.id), default=None)
+        return max(benches, key=lambda b: (*_settled(b.deciding), b.run.started_at, b.run.id), default=None)
 
 
 def same_release(one: str, other: str) -> bool:
@@ -203,9 +204,11 @@ def _bench(run: Run, pays_in: tuple[str, ...], gates: Gates) -> Bench | None:
     return Bench(run=run, baseline=baseline, candidate=candidate, deciding=deciding, vetoes=vetoes)
 
 
-def _enough(comparison: Comparison) -> bool:
+def _settled(comparison: Comparison) -> tuple[bool, bool]:
+    """Rank a comparison: whether it came to a verdict, and whether it had the samples for one."""
     sides = (comparison.baseline, comparison.candidate)
-    return all(side is not None and side.n >= MIN_SAMPLES for side in sides)
+    enough = all(side is not None and side.n >= MIN_SAMPLES for side in sides)
+    return comparison.verdict in {Verdict.BETTER, Verdict.WORSE, Verdict.SAME}, enough
 
 
 def _same_release(run: Run, service: ServiceView) -> bool:

@@ -128,8 +128,11 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _endpoint(arguments: argparse.Namespace) -> int:
+    from probes.endpoints.address import parse_address
     from probes.endpoints.probe import Target, probe_endpoint
+    from probes.endpoints.report import lines
 
+    address = parse_address(arguments.url, "--url")
     key = None
     if arguments.key_env:
         key = os.environ.get(arguments.key_env, "").strip()
@@ -140,7 +143,7 @@ def _endpoint(arguments: argparse.Namespace) -> int:
     limits = ProbeLimits(requests=2 if arguments.max_tokens else 0, max_tokens=max(arguments.max_tokens, 1))
     context = _context(Path(), None, quick=False, console=_console(stderr=True), secrets=[key] if key else [])
     target = Target(
-        subject=urlsplit(arguments.url).hostname or "address",
+        subject=urlsplit(address.root).netloc,
         url=arguments.url,
         scope=context.local,
         key=key,
@@ -149,14 +152,10 @@ def _endpoint(arguments: argparse.Namespace) -> int:
         limits=limits,
         shown_url=arguments.url,
         expected=None,
+        place="--url",
     )
     run = probe_endpoint(context, target)
-    if arguments.json:
-        print(run.model_dump_json(indent=1))
-    else:
-        from probes.endpoints.report import lines
-
-        print("\n".join(lines(run)))
+    print(run.model_dump_json(indent=1) if arguments.json else "\n".join(lines(run)))
     return EXIT_OK
 
 

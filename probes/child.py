@@ -24,6 +24,7 @@ from typing import IO, Any, cast
 from pydantic import JsonValue
 
 from probes.sensors.memory import own_peak_rss_bytes, tree_rss_bytes
+from probes.telemetry import silence
 
 POLL_S = 0.2
 WORDS_LIMIT = 2000
@@ -239,6 +240,7 @@ def _serve(handle: int) -> None:
     os.set_inheritable(handle, False)  # noqa: FBT003
     request = json.load(sys.stdin)
     _die_with(request["parent"])
+    silence()
     with os.fdopen(handle, "wb") as replies:
         end: dict[str, JsonValue]
         try:

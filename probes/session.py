@@ -55,6 +55,7 @@ def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mappi
 
 
 def _embedded(fleet: Fleet, context: Context) -> Run:
+    model = prepare_model(context.cache)
     context.say("Starting the embedded service on 127.0.0.1")
     with running(fleet.embedded.settings, context.cache) as address:
         context.say("Asking the embedded service")
@@ -66,4 +67,6 @@ def _embedded(fleet: Fleet, context: Context) -> Run:
             shown_url="http://127.0.0.1 (started for the run)",
             expected=RuntimeName.OPENVINO_GENAI_EMBEDDED,
         )
-        return probe_endpoint(context, target)
+        run = probe_endpoint(context, target)
+    # No path of OVMS tells what the weights are; here they are known, because this process started the service.
+    return run.model_copy(update={"model": model.facts})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -14,14 +15,14 @@ from gen.assess import assess, scopes
 from gen.assessment import Assessment
 from gen.check import check
 from gen.commands.call import EXIT_FINDINGS, EXIT_OK, Call, Outcome
-from gen.corpus import read_corpus
+from gen.corpus import Corpus, read_corpus
 from gen.findings import DUE, Severity, as_annotation, as_json, as_markdown
 from gen.markdown import visible
 from gen.output import write_pages
 from gen.records.record import FrontMatter
-from gen.words import TECHNIQUE_TITLES
+from gen.words import TECHNIQUE_TITLES, Status
 from probes.errors import UsageError
-from probes.evidence import Run
+from probes.evidence import EndpointState, Run, RunKind
 from probes.files import write_atomic
 from probes.fleet import Fleet
 
@@ -56,12 +57,15 @@ def matrix(call: Call) -> Outcome:
 def summary(call: Call) -> Outcome:
     """Show what is known of the measured machines, and where the site begins."""
     corpus = read_corpus(call.root)
-    tables = [_table(scope, assess(corpus, scope, call.today)) for scope in scopes(corpus) if scope.startswith("local-")]
-    lines: list[str] = [] if tables else ["No machine has been measured yet: nox -s probe"]
+    machines = [scope for scope in scopes(corpus) if scope.startswith("local-")][:1]
+    tables = [_found(scope, assess(corpus, scope, call.today)) for scope in machines]
+    lines: list[str] = (
+        [*_services(corpus), *_drafts(corpus, machines)] if tables else ["No machine has been measured yet: nox -s probe"]
+    )
     if call.arguments.site is not None:
         first = Path(call.arguments.site).resolve() / "index.html"
         lines.append(f"First page: {first}" if first.is_file() else f"No site in {call.arguments.site} yet: nox -s docs")
-    return Outcome(shown=(*tables[:1], *lines), notes=tuple(str(problem) for problem in corpus.problems))
+    return Outcome(shown=(*tables, *lines), notes=tuple(str(problem) for problem in corpus.problems))
 
 
 def findings(call: Call) -> Outcome:
@@ -95,6 +99,34 @@ def schema_text(name: str) -> str:
     """Write the JSON Schema of one kind of file."""
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMAS[name].model_json_schema(by_alias=True)}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _found(scope: str, assessments: Iterable[Assessment]) -> Table:
+    table = Table(title=Text(f"What was found on this machine ({visible(scope)})"), title_justify="left", expand=False)
+    for column in ("Technique", "State", "Decision", "Measured or seen"):
+        table.add_column(column, overflow="fold")
+    for row in assessments:
+        numbers = [fact.text for fact in row.all_facts() if fact.id.endswith(f"/measured/{row.technique}")]
+        found = " ".join([row.state_text, *numbers])
+        cells = (TECHNIQUE_TITLES[row.technique], row.state.value, row.decision.value, found)
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    return table
+
+
+def _services(corpus: Corpus) -> Iterator[str]:
+    """Say what the services of the inventory did when they were last asked, state by state."""
+    surveys = [run for run in corpus.runs + corpus.local_runs if run.kind is RunKind.SURVEY]
+    if surveys:
+        newest = max(surveys, key=lambda run: (run.started_at, run.id))
+        counts = Counter(seen.state for seen in newest.survey.values())
+        told = ", ".join(f"{counts[state]} {state}" for state in EndpointState if counts[state])
+        yield f"Services of fleet.yml, asked on {newest.date}: {told}"
+
+
+def _drafts(corpus: Corpus, machines: Sequence[str]) -> Iterator[str]:
+    waiting = [record for record in corpus.local_records if record.status is Status.PROPOSED and record.scope in machines]
+    if waiting:
+        yield f"Draft records in adr/local/: {len(waiting)}"
 
 
 def _table(scope: str, assessments: Iterable[Assessment]) -> Table:

@@ -38,8 +38,7 @@ class Address:
     def names(self) -> tuple[str, ...]:
         """Give the ways in which a message may repeat this address; a bare word is too common to be one."""
         parts = urlsplit(self.root)
-        host = parts.hostname or ""
-        return (self.root, parts.netloc, *((host,) if re.search(r"[.:\d]", host) else ()))
+        return (self.root, *(name for name in (parts.netloc, parts.hostname or "") if re.search(r"[.:\d]", name)))
 
 
 def parse_address(url: str, place: str) -> Address:

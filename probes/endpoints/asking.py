@@ -54,8 +54,8 @@ class Asked:
     @property
     def state(self) -> EndpointState:
         """Tell what the answer says about the endpoint."""
-        words, ending = self.answer.words, self.answer.ending
-        if self.status in {401, 403} or _NEEDS_KEY.search(words[:_WORDS_SEARCHED]):
+        words, ending = self.answer.words[:_WORDS_SEARCHED], self.answer.ending
+        if self.status in {401, 403} or _NEEDS_KEY.search(words):
             return EndpointState.NEEDS_KEY
         if ending is Ending.TIMED_OUT:
             return EndpointState.LISTED

@@ -30,7 +30,7 @@ def _lines(run: Run) -> Iterator[str]:
     for setting in run.settings:
         value = str(setting.value).lower() if isinstance(setting.value, bool) else setting.value
         yield f"  setting   {setting.control} = {value} ({setting.provenance.kind}, {setting.technique})"
-    for metric in run.metrics:
+    for metric in run.metrics if any(metric.samples for metric in run.metrics) else ():
         if metric.name in _SHOWN:
             yield f"  measured  {metric.name} {_value(metric)}"
     silent = run.native.get("not_told")

@@ -9,6 +9,12 @@ import pytest
 from probes.micro.bench import Bench
 from probes.micro.listener import Listener
 from probes.sensors.power import find_sensor
+from probes.telemetry import silence
+
+
+def pytest_configure() -> None:
+    """Keep OpenVINO, which the benchmarks import, from reporting home."""
+    silence()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -203,6 +203,13 @@ def test_a_quick_run_asks_less_and_takes_nothing_away() -> None:
     assert keys(local(*everything())) == keys(local(*everything(), *quick))
 
 
+def test_a_busy_machine_settles_nothing_and_takes_nothing_away() -> None:
+    busy = batching(2.5, samples=[0.2, 1.0, 4.0, 0.5, 2.0, 0.3, 3.0], minute=50)
+    assert local(endpoint(DECLARED), busy)[Technique.CONTINUOUS_BATCHING].decision is Decision.KEEP
+    assert "inconclusive" in str(keys(local(endpoint(DECLARED), busy)))
+    assert keys(local(*everything())) == keys(local(*everything(), busy))
+
+
 def test_the_answer_to_one_request_may_change_with_a_later_run() -> None:
     rows = local(*everything(), devices({"u4": CapabilityState.REFUSED}, minute=45))
     fact = next(f for f in rows[Technique.KV_CACHE].facts if f.id == "cpu/KV_CACHE_PRECISION/u4")

@@ -102,11 +102,14 @@ def test_the_first_page_is_small(site: Path) -> None:
     assert (site / "index.html").stat().st_size < 300_000
 
 
+WRONG_STATUS = "---\ntitle: x\nstatus: acepted\ndate: 2026-07-10\nscope: project\nreview-by: 2027-01-01\n---\n\n# x\n"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
         ("adr/local/evidence/broken.json", "{", "broken.json: is not JSON"),
-        ("adr/2026-07-10-words.md", "---\ntitle: x\nstatus: acepted\n---\n", "status"),
+        ("adr/2026-07-10-words.md", WRONG_STATUS, "adr/2026-07-10-words.md: status 'acepted' is not one of proposed, accepted"),
         ("fleet.yml", "schema: inference-adr/fleet/1\nname: [", "fleet.yml"),
         ("docs/coverage.md", "# Mine", "coverage.md: would replace coverage.md"),
         ("docs/fleet/index.md", "# Mine", "fleet.md: would replace fleet/index.md"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from probes.context import Context
-from probes.evidence import EndpointState, Missing, MissingReason, ProvenanceKind, RunKind
+from probes.evidence import EndpointState, Missing, MissingReason, ProvenanceKind, Run, RunKind, read_run, seal, write_run
 from probes.fleet import ProbeLimits, RuntimeName
 from tests.captures import reply
 from tests.probing import (
@@ -49,6 +50,22 @@ def test_llamacpp_generates_and_tells_what_it_can(context: Context) -> None:
     assert (run.load.requests, run.load.max_tokens, run.load.prompt_tokens) == (2, 16, (38, 38))
     assert not isinstance(run.model, Missing)
     assert (run.model.id, run.model.quantization) == ("smollm2-135m", "Q4_1")
+
+
+def test_run_survives_its_file(context: Context, tmp_path: Path) -> None:
+    run = probe(context, recorded("vllm", "get_models", "get_version", "get_metrics"))
+    assert read_run(write_run(run, tmp_path)) == seal(run)
+
+
+def test_prompt_speed_is_not_read_from_a_warm_prefix(context: Context) -> None:
+    warm = probe(context, recorded("llamacpp", "get_models"))
+    assert missing(warm, "prefill_tok_s").detail == "a warm prefix: 37 prompt tokens came from the cache"
+
+    def timed(**timings: float) -> Run:
+        return probe(context, ovms(chat=lambda: stream({**delta("stop", content="Hi"), "timings": timings}, "[DONE]")))
+
+    assert samples(timed(cache_n=0, prompt_n=38, prompt_ms=2000), "prefill_tok_s")[0] == pytest.approx(19)
+    assert missing(timed(cache_n=0, prompt_n=38, prompt_ms=0), "prefill_tok_s").detail == "the server gives no duration"
 
 
 def test_vllm_without_cached_tokens_in_its_usage_proves_nothing_by_them(context: Context) -> None:

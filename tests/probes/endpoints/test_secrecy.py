@@ -18,6 +18,7 @@ from tests.captures import reply
 from tests.probing import (
     OVMS_STREAM,
     delta,
+    ovms,
     probe,
     state,
     stream,
@@ -53,6 +54,34 @@ def test_key_that_the_server_repeats_everywhere_is_nowhere_in_the_run(context: C
         assert KEY[start : start + 10] not in written
     assert KEY not in "\n".join(lines(run))
     assert KEY not in repr(target(key=KEY))
+
+
+@pytest.mark.parametrize("distance", range(20, 340, 16))
+def test_key_is_not_cut_in_two_where_words_are_cut(context: Context, distance: int) -> None:
+    words = ("x" * distance + KEY).encode()
+    in_error = b'{"error":"' + words + b'"}'
+
+    def route(request: httpx.Request) -> httpx.Response:
+        inner = ovms(chat=lambda: reply(500, in_error))
+        return reply(200, words) if request.url.path == "/metrics" else inner(request)
+
+    for handler in (route, lambda _request: reply(403, words, "text/plain"), lambda _request: reply(200, b"<title>" + words)):
+        written = probe(context, handler, key=KEY).model_dump_json()
+        assert not any(KEY[start : start + 8] in written for start in range(len(KEY) - 7))
+
+
+def test_huge_hostile_bodies_are_kept_small(context: Context) -> None:
+    flood = b"a." * 2**20
+    nested = b'{"object":"list","data":[' + b",".join([b'{"id":"m","x":' + b"[" * 50 + b"1" + b"]" * 50 + b"}"] * 20000) + b"]}"
+
+    def route(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            return reply(500, flood, "text/plain")
+        return reply(200, nested) if request.url.path == "/v1/models" else reply(404, flood)
+
+    run = probe(context, route)
+    assert state(run)[0] is EndpointState.FAILED
+    assert len(run.model_dump_json()) < 60_000
 
 
 def test_address_behind_a_reference_stays_out_of_the_run(context: Context) -> None:

@@ -99,7 +99,9 @@ def test_two_hundred_services_half_of_them_hanging_keep_their_order(context: Con
     inventory = fleet("".join(service(name, url=f"http://{name}") for name in names))
     good = ovms(chat=lambda: stream(*OVMS_STREAM))
     routes: dict[str, Handler] = {name: hang if number % 2 else good for number, name in enumerate(names)}
-    runs, seen = survey(context, inventory, {}, means=Means(transport=by_host(**routes), pacing=Pacing(question_s=3, at_once=200)))
+    runs, seen = survey(
+        context, inventory, {}, means=Means(transport=by_host(**routes), pacing=Pacing(question_s=3, at_once=200))
+    )
     assert list(seen.survey) == names
     assert [run.subject for run in runs] == names[::2]
     assert {seen.survey[name].state for name in names[1::2]} == {EndpointState.NOT_REACHABLE}
