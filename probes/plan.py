@@ -112,8 +112,8 @@ def _steps(
 
 def _ask(name: str, url: str, limits: ProbeLimits, environ: Mapping[str, str]) -> Step:
     if resolve(url, environ) is None:
-        target = f"not configured: {reference_name(url)} is unset"
-        return Step(part=Part.ENDPOINTS, subject=name, target=target, load="none", about_s=0)
+        target = f"{reference_name(url)} is unset"
+        return Step(part=Part.ENDPOINTS, subject=name, target=target, load="none: not configured", about_s=0)
     return Step(part=Part.ENDPOINTS, subject=name, target=url, load=_load(limits), about_s=5)
 
 

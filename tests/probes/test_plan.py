@@ -19,7 +19,7 @@ def test_everything_by_default_and_every_address_named() -> None:
     assert laid_out.embedded
     targets = {step.subject: step.target for step in laid_out.steps}
     assert targets["text-8b"] == "${OVMS_8B_URL}"
-    assert targets["text-30b"] == "not configured: OVMS_30B_URL is unset"
+    assert targets["text-30b"] == "OVMS_30B_URL is unset"
     assert "jellyfin" not in targets
 
 

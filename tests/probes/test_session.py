@@ -1,0 +1,106 @@
+"""The probe command as a person runs it: plan, evidence, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from probes.evidence import EndpointState, LocalScope, RunKind, read_runs
+
+ROOT = Path(__file__).parents[2]
+
+
+def probes(*arguments: str, cache: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.endswith("_URL")}
+    env = inherited | {"INFERENCE_ADR_CACHE": str(cache or ROOT)} | environ
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "probes", *arguments],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_dry_run_prints_the_plan_and_touches_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "evidence"
+    done = probes("run", "--dry-run", "--out", str(out), OVMS_8B_URL="http://user-visible.invalid:8000")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Plan: about ")
+    assert "${OVMS_8B_URL}" in done.stdout
+    assert "OVMS_30B_URL is unset  " in done.stdout
+    assert "user-visible" not in done.stdout
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["run", "mirco"], "probes: mirco: is not a part; expected devices, endpoints, micro"),
+        (["run", "--service", "text-8"], "did you mean text-8b"),
+        (["run", "--fleet", "absent.yml"], "probes: absent.yml: cannot be read (No such file or directory)"),
+        (["endpoint", "--url", "http://[::1"], "probes: --url: is not a valid address"),
+        (["endpoint", "--url", "http://h", "--key-env", "UNSET_KEY"], "UNSET_KEY: is unset or empty"),
+        (["endpoint", "--url", "http://h", "--max-tokens", "-1"], "--max-tokens -1: is negative"),
+    ],
+)
+def test_a_wrong_command_is_one_message_and_exit_code_2(arguments: list[str], expected: str) -> None:
+    done = probes(*arguments)
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.engine
+def test_the_embedded_service_is_started_asked_and_stopped(tmp_path: Path, model_cache: Path) -> None:
+    out = tmp_path / "evidence"
+    done = probes("run", "--service", "embedded", "--out", str(out), "--json", cache=model_cache)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["interrupted"] is False
+    ((run,), problems) = read_runs(out)
+    assert problems == ()
+    assert run.kind is RunKind.ENDPOINT
+    assert isinstance(run.scope, LocalScope)
+    assert run.endpoint is not None
+    assert run.endpoint.state is EndpointState.GENERATING
+    assert {setting.control: setting.value for setting in run.settings}["enable_prefix_caching"] is True
+    ttft = run.metric("ttft_s")
+    assert ttft is not None
+    assert ttft.samples
+    assert str(ROOT) not in run.model_dump_json()
+
+
+@pytest.mark.engine
+def test_ctrl_c_leaves_no_process_and_no_half_file(tmp_path: Path, model_cache: Path) -> None:
+    out = tmp_path / "evidence"
+    command = [sys.executable, "-m", "probes", "run", "endpoints", "micro", "--quick", "--out", str(out)]
+    env = os.environ | {"INFERENCE_ADR_CACHE": str(model_cache)}
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("prefix-caching: warm-up"):
+                break
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        told = process.stdout.read()
+    assert process.returncode == 130
+    assert "kept" in told
+    assert "Traceback" not in told
+    deadline = time.monotonic() + 10
+    while any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children):
+        assert time.monotonic() < deadline, children
+        time.sleep(0.05)
+    runs, problems = read_runs(out)
+    assert problems == ()
+    assert {run.subject for run in runs} == {"embedded", "fleet"}
+    assert {path.suffix for path in out.iterdir()} == {".json"}
