@@ -14,7 +14,7 @@ import altair as alt
 import vl_convert
 
 from gen.markdown import Markdown, visible
-from gen.spread import quantity, spread
+from gen.spread import multiple, quantity, spread
 from probes.evidence import Per
 
 # Narrow enough to be read on a phone at its own size; wide screens set charts side by side.
@@ -50,20 +50,22 @@ def strips(title: str, unit: str, series: Mapping[str, Sequence[float]], per: Pe
     # The renderer is native code: a control character in its input ends the whole process.
     title, unit = _shortened(title), _shortened(unit)
     labels = [_shortened(label) for label in series]
+    largest = max(abs(value) for values in series.values() for value in values)
+    factor, shown = multiple(largest, unit)
     points: list[Mark] = [
-        {"row": row, "value": value, "role": "first" if row == 0 else "second"}
+        {"row": row, "value": value / factor, "role": "first" if row == 0 else "second"}
         for row, values in enumerate(series.values())
         for value in values
     ]
     middles: list[Mark] = []
     for row, values in enumerate(series.values()):
-        one = spread(values, per)
+        one = spread([value / factor for value in values], per)
         middles.append({"row": row, "median": one.median, "low": one.low, "high": one.high, "label": labels[row]})
     spec = json.loads(_strips_layout(len(series)))
     spec["datasets"] = {"points": points, "middles": middles}
     for layer in spec["layer"]:
         if layer["encoding"]["x"].get("axis"):
-            layer["encoding"]["x"]["axis"]["title"] = f"{title}, {unit}" if unit not in {"", "1"} else title
+            layer["encoding"]["x"]["axis"]["title"] = f"{title}, {shown}" if shown else title
     alternative = "; ".join(_sentence(label, values, unit, per) for label, values in series.items())
     return Chart(svg=_svg(json.dumps(spec, sort_keys=True), title), alternative=f"{title}. {alternative}.")
 

@@ -44,8 +44,23 @@ def percentile(samples: Sequence[float], share: float) -> float:
 
 def quantity(value: float, unit: str) -> str:
     """Write a number with its unit, in the multiple of the unit that reads best."""
-    factor, shown = _scale(value, unit)
+    factor, shown = multiple(value, unit)
     return f"{_digits(value / factor)} {shown}".strip()
+
+
+def multiple(value: float, unit: str) -> tuple[float, str]:
+    """Choose the multiple of a unit in which a value reads best: what to divide by, and what to call it."""
+    size = abs(value)
+    if unit == "s" and 0 < size < 1:
+        return (1e-3, "ms") if size >= 1e-3 else (1e-6, "µs")
+    if unit in {"bytes", "B"}:
+        for factor, shown in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+            if size >= factor:
+                return factor, shown
+        return 1, "bytes"
+    if unit in {"share", "ratio"}:
+        return 0.01, "%"
+    return 1, "" if unit == "1" else unit
 
 
 def summary(metric: Metric) -> str:
@@ -56,7 +71,7 @@ def summary(metric: Metric) -> str:
     one = spread(metric.samples, metric.per)
     if one.n == 1:
         return f"{quantity(one.median, metric.unit)} (one {metric.per}, no spread)"
-    factor, unit = _scale(one.median, metric.unit)
+    factor, unit = multiple(one.median, metric.unit)
     bounds = f"{_digits(one.low / factor)} to {_digits(one.high / factor)}"
     kind = "95 % interval" if one.bounds_median else "range"
     return f"median {_digits(one.median / factor)} {unit}".rstrip() + f" ({kind} {bounds}; n = {one.n} {metric.per}s)"
@@ -76,22 +91,10 @@ def _rank(n: int) -> int | None:
     return rank
 
 
-def _scale(value: float, unit: str) -> tuple[float, str]:
-    size = abs(value)
-    if unit == "s" and 0 < size < 1:
-        return (1e-3, "ms") if size >= 1e-3 else (1e-6, "µs")
-    if unit in {"bytes", "B"}:
-        for factor, shown in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-            if size >= factor:
-                return factor, shown
-        return 1, "bytes"
-    return (1, "") if unit in {"1", ""} else (1, unit)
-
-
 def _digits(value: float) -> str:
     """Keep three significant digits, and every digit before the point."""
-    if value == 0:
-        return "0"
-    places = min(max(0, 2 - math.floor(math.log10(abs(value)))), 9)
+    if value == 0 or abs(value) < 1e-6:
+        return f"{value:.3g}"
+    places = max(0, 2 - math.floor(math.log10(abs(value))))
     written = f"{value:.{places}f}"
     return written.rstrip("0").rstrip(".") if "." in written else written

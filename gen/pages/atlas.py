@@ -124,9 +124,13 @@ class Atlas:
         """Find what a service of the inventory did when it was last asked."""
         return next(((run, run.survey[service]) for run in self.runs if service in run.survey), None)
 
+    @cached_property
+    def _aliases(self) -> Mapping[str, str]:
+        return {self.scope_of(run): run.client.alias for run in reversed(self.runs)}
+
     def client_alias(self, scope: str) -> str:
-        """Name the machine of a local scope as it names itself."""
-        return next((run.client.alias for run in self.runs if self.scope_of(run) == scope), scope)
+        """Name the machine of a local scope as it last named itself."""
+        return self._aliases.get(scope, scope)
 
     def run(self, here: str, run_id: str, label: Markdown | None = None) -> Markdown:
         """Link to a run, or name one that is not in this checkout."""

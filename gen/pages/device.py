@@ -11,10 +11,11 @@ from gen import paths
 from gen.markdown import NOTHING, Markdown, bullets, code, details, heading, line, link, paragraphs, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
+from gen.pages.conditions import ENTRY, entries
 from gen.pages.machine import machine_link
 from gen.pages.marks import dated, not_measured, unknown
 from gen.pages.page import Page
-from gen.pages.run import ENTRY, entries, run_table
+from gen.pages.run import run_table
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from probes.evidence import Device, Run, RunKind

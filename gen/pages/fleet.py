@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gen.markdown import NOTHING, Markdown, bullets, heading, line, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas, Spot
+from gen.pages.conditions import ENTRY, entries
 from gen.pages.marks import chip, dated, not_measured, unknown
 from gen.pages.page import Page
-from gen.pages.run import ENTRY, entries
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from gen import paths
 from gen.markdown import Markdown, bullets, code, heading, line, link, paragraphs, span, text
 from gen.pages.atlas import Atlas
+from gen.pages.conditions import entries, host_entries
 from gen.pages.marks import dated
 from gen.pages.matrix import matrix
 from gen.pages.page import Page
-from gen.pages.run import entries, host_entries, run_table
+from gen.pages.run import run_table
 from gen.tables import Layout, columns, table
 
 INDEX = "machines/index.md"

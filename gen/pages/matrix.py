@@ -15,9 +15,11 @@ from gen.records import Record, in_force, open_proposals
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES
-from probes.evidence import ProvenanceKind, Technique
+from probes.evidence import CapabilityState, ProvenanceKind, Technique
 
 MEASURED_SHOWN = 2
+# What a device refuses or takes without effect says less about what is on than a verdict or an effect.
+_TELL_LITTLE = {state.value for state in CapabilityState} - {CapabilityState.EFFECTIVE.value}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +106,14 @@ def _decision(atlas: Atlas, row: Row, scope: str, here: str) -> Markdown:
 
 def _why(atlas: Atlas, row: Row, scope: str, here: str) -> Markdown:
     """Say what stands, what follows from it, and what of it was measured."""
-    measured = [fact for fact in row.shown.all_facts() if fact.provenance is ProvenanceKind.MEASURED]
+    measured = sorted(
+        (fact for fact in row.shown.all_facts() if fact.provenance is ProvenanceKind.MEASURED),
+        key=lambda fact: fact.value in _TELL_LITTLE,
+    )
     facts = [line(known(fact.provenance), sentence(fact.text), atlas.ref(here, fact.ref)) for fact in measured[:MEASURED_SHOWN]]
     if len(measured) > MEASURED_SHOWN:
-        more = f"{len(measured) - MEASURED_SHOWN} more measured facts"
+        rest = len(measured) - MEASURED_SHOWN
+        more = f"{rest} more measured fact{'s' * (rest > 1)}"
         facts.append(link(text(more), paths.relative(f"techniques/{row.technique.value}.md#{scope_anchor(scope)}-facts", here)))
     said = [sentence(row.shown.state_text), span(sentence(row.shown.decision_text), "note"), *facts]
     return line(*said, by="<br>")

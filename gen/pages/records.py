@@ -35,16 +35,16 @@ def record_table(atlas: Atlas, records: Sequence[Record], here: str) -> Markdown
         return text("No record yet.")
     body = [
         (
-            dated(record.date, atlas.today),
             atlas.record(here, record),
             text(TECHNIQUE_TITLES[record.technique]) if record.technique else text("the project itself"),
             _scope(atlas, record),
             line(chip(record.status), _decision(record)),
+            dated(record.date, atlas.today),
             dated(record.review_by, atlas.today, 0 if record.status is Status.ACCEPTED else None),
         )
         for record in records
     ]
-    return table(columns("Date", "Record", "Technique", "Scope", "Status", "Review by"), body, Layout.CARDS, "records")
+    return table(columns("Record", "Technique", "Scope", "Status", "Date", "Review by"), body, Layout.CARDS, "records")
 
 
 def _page(atlas: Atlas, record: Record) -> Page:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gen import paths
+from gen.assess import EMBEDDED
 from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
+from gen.pages.conditions import ENTRY, entries
 from gen.pages.machine import machine_link
 from gen.pages.marks import chip, dated, not_measured, scalar, unknown
 from gen.pages.page import Page
-from gen.pages.run import ENTRY, entries, run_table
+from gen.pages.run import run_table
 from gen.pages.technique import known_facts
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
@@ -46,7 +48,8 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
         fenced(f"nox -s probe -- --service {spot.name if spot.scope == FLEET else 'embedded'}", "sh"),
     )
     title = entry.title if entry else f"{spot.name} on {atlas.client_alias(spot.scope)}"
-    return Page(path=here, title=title, body=body, trail=(("Matrix", "index.md"), ("Fleet", "fleet.md")))
+    parent = ("Fleet", "fleet.md") if entry else (atlas.client_alias(spot.scope), atlas.machine_paths[spot.scope])
+    return Page(path=here, title=title, body=body, trail=(("Matrix", "index.md"), parent))
 
 
 def _identity(atlas: Atlas, spot: Spot, entry: Service | None, here: str) -> Iterator[ENTRY]:
@@ -122,7 +125,7 @@ def _questions(entry: Service | None) -> Markdown:
 
 
 def _settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Markdown:
-    declared = atlas.corpus.fleet.declared(spot.name) if spot.scope == FLEET else _embedded(runs)
+    declared = atlas.corpus.fleet.declared(spot.name) if spot.scope == FLEET else _embedded(atlas, spot, runs)
     seen = {kinds: _newest(runs, kinds) for kinds in (_SEEN, (ProvenanceKind.INFERRED,))}
     observed, inferred = seen.values()
     controls = sorted({*declared, *observed, *inferred}, key=lambda control: (control not in declared, control))
@@ -147,10 +150,12 @@ def _settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mar
     return table(columns("Control", "Declared", "Observed", "Inferred", "Drift"), body, Layout.CARDS, "settings")
 
 
-def _embedded(runs: tuple[Run, ...]) -> dict[str, Declared]:
-    """Give what a local machine's own runs say was declared for the service they asked."""
-    found = _newest(runs, (ProvenanceKind.DECLARED,))
-    return {
+def _embedded(atlas: Atlas, spot: Spot, runs: tuple[Run, ...]) -> dict[str, Declared]:
+    """Give what the inventory declares for the embedded service, and what a machine's runs say was declared."""
+    fleet, found = atlas.corpus.fleet, _newest(runs, (ProvenanceKind.DECLARED,))
+    settings = fleet.embedded.settings if spot.name == EMBEDDED else {}
+    declared = {name: Declared(value=value, as_of=fleet.as_of, source=fleet.source) for name, value in settings.items()}
+    return declared | {
         control: Declared(value=setting.value, as_of=setting.provenance.date, source=setting.provenance.source)
         for control, (_, setting) in found.items()
     }

@@ -31,7 +31,9 @@ def lay_out(folder: Path) -> Path:
     for run in runs:
         write_run(run, folder / "adr" / "local" / "evidence")
     write_run(specimens.micro_run(), folder / "adr" / "evidence")
-    record = ledger.record(body=f"# Keep it\n\nSee [the run](evidence/{specimens.micro_run().id}.json).\n\n{specimens.HOSTILE[6]}")
+    record = ledger.record(
+        body=f"# Keep it\n\nSee [the run](evidence/{specimens.micro_run().id}.json).\n\n{specimens.HOSTILE[6]}"
+    )
     (folder / "adr" / f"{record.name}.md").write_text(render_record(record), encoding="utf-8")
     return folder
 

@@ -80,7 +80,9 @@ class Witness:
         page.on("dialog", lambda dialog: (self.errors.append(f"dialog {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: self.requests.append(request.url))
         # A page that is left does not wait for what it had asked for.
-        page.on("requestfailed", lambda request: None if request.failure == "net::ERR_ABORTED" else self.errors.append(request.url))
+        page.on(
+            "requestfailed", lambda request: None if request.failure == "net::ERR_ABORTED" else self.errors.append(request.url)
+        )
         return page
 
     def clean(self, base: str) -> None:

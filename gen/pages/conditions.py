@@ -1,0 +1,124 @@
+"""Under which conditions a run was made: machine, runtime, model, load, decoding; as names and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from gen.markdown import NOTHING, Markdown, code, line, text
+from gen.pages.atlas import Atlas
+from gen.pages.marks import absent, chip
+from gen.spread import quantity
+from gen.tables import Layout, columns, table
+from probes.evidence import Host, Missing, Run, Scalar
+
+ENTRY = tuple[str, Markdown]
+
+
+def entries(pairs: Iterable[ENTRY]) -> Markdown:
+    """Write names and values as a table of two columns."""
+    return table(columns("What", "Value"), [(text(name), value) for name, value in pairs], Layout.GRID, "entries")
+
+
+def conditions(atlas: Atlas, run: Run) -> Iterator[ENTRY]:
+    """List what a run was made with; a value that is not there shows its reason."""
+    yield "run", code(run.id)
+    yield "content hash", code(run.content_sha256)
+    yield "started", text(moment(run.started_at))
+    yield "ended", text(moment(run.ended_at))
+    yield "scope", text(atlas.scope_of(run))
+    device = run.device
+    yield "device", absent(device) if isinstance(device, Missing) else text(f"{device.name}: {device.full_name}")
+    yield "runtime", runtime(run)
+    yield from _model(run)
+    yield from _endpoint(run)
+    yield "serving configuration", _value(run.serving_sha256, as_code=True)
+    yield from _load(run)
+    decoding = run.decoding
+    if isinstance(decoding, Missing):
+        yield "decoding", absent(decoding)
+    else:
+        seed = "no seed" if decoding.seed is None else f"seed {decoding.seed}"
+        sampling = "sampling" if decoding.do_sample else "greedy"
+        stop = "ignoring end of sequence" if decoding.ignore_eos else "stopping at end of sequence"
+        yield "decoding", text(f"{sampling}, temperature {decoding.temperature:g}, {seed}, {stop}")
+    yield "tool", line(text(f"{run.tool.name} {run.tool.version}, revision"), _value(run.tool.git_revision, as_code=True))
+
+
+def _model(run: Run) -> Iterator[ENTRY]:
+    model = run.model
+    if isinstance(model, Missing):
+        yield "model", absent(model)
+        return
+    yield "model", code(model.id)
+    yield "model revision", _value(model.revision, as_code=True)
+    yield "model weights, SHA-256", _value(model.sha256, as_code=True)
+    yield "model quantization", _value(model.quantization)
+    yield "model size", absent(model.bytes) if isinstance(model.bytes, Missing) else text(quantity(model.bytes, "bytes"))
+
+
+def _endpoint(run: Run) -> Iterator[ENTRY]:
+    endpoint = run.endpoint
+    if endpoint is None:
+        return
+    yield "address", _value(endpoint.url, as_code=True)
+    yield "state", line(chip(endpoint.state), text(endpoint.detail) if endpoint.detail else NOTHING)
+    for model in endpoint.models:
+        yield "listed model", line(code(model.id), text(f"{model.state} {model.detail}".strip() or "no state given"))
+
+
+def _load(run: Run) -> Iterator[ENTRY]:
+    load = run.load
+    if isinstance(load, Missing):
+        yield "load", absent(load)
+        return
+    warm = f"{load.warmup_requests} to warm up"
+    yield "load", text(f"{load.schedule}; {load.requests} requests, {warm}, {load.concurrency} at a time")
+    prompt = load.prompt_tokens
+    yield "prompt tokens", absent(prompt) if isinstance(prompt, Missing) else text(", ".join(str(n) for n in prompt) or "none")
+    yield "most output tokens", text(str(load.max_tokens))
+    yield "prompt set, SHA-256", code(load.prompt_set_sha256)
+
+
+def host_entries(host: Host) -> Iterator[ENTRY]:
+    """List what a machine is and how it is tuned."""
+    tuning = host.tuning
+    yield "name", text(host.alias)
+    yield "hardware fingerprint", code(host.fingerprint)
+    yield "CPU", text(host.cpu)
+    yield "instruction sets", text(", ".join(host.isa) or "none named")
+    yield "physical cores", _value(host.physical_cores)
+    yield "logical cores", _value(host.logical_cores)
+    yield "memory", text(quantity(host.memory_bytes, "bytes"))
+    yield "operating system", text(f"{host.os}, kernel {host.kernel}")
+    yield "driver", _value(host.driver)
+    yield "CPU governor", _value(tuning.governor)
+    yield "huge pages", _value(tuning.huge_pages)
+    yield "transparent huge pages", _value(tuning.transparent_huge_pages)
+    swap = tuning.swap_bytes
+    yield "swap", absent(swap) if isinstance(swap, Missing) else text(quantity(swap, "bytes"))
+    yield "NUMA nodes", _value(tuning.numa_nodes)
+    yield "container CPU limit", _value(tuning.container_cpu_limit)
+    limit = tuning.container_memory_bytes
+    yield "container memory limit", absent(limit) if isinstance(limit, Missing) else text(quantity(limit, "bytes"))
+
+
+def runtime(run: Run) -> Markdown:
+    """Name the engine of a run with its version."""
+    engine = run.runtime
+    if isinstance(engine, Missing):
+        return absent(engine)
+    version = engine.version
+    shown = line(text("version"), absent(version)) if isinstance(version, Missing) else text(version)
+    return line(text(engine.name), shown)
+
+
+def moment(at: datetime) -> str:
+    """Write a point in time to the second, in UTC."""
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _value(value: Scalar | Missing, *, as_code: bool = False) -> Markdown:
+    if isinstance(value, Missing):
+        return absent(value)
+    return code(str(value)) if as_code else text(str(value))

@@ -1,0 +1,126 @@
+"""What a run measured: pictures, verdicts, every metric with its spread, and every sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gen.charts import figure, strips
+from gen.markdown import NOTHING, Markdown, block, code, details, heading, line, paragraphs, sentence, span, text
+from gen.pages.atlas import Atlas
+from gen.pages.marks import absent, chip, scalar
+from gen.spread import FEWEST_FOR_P95, percentile, quantity, summary
+from gen.tables import Layout, columns, pivot, table
+from gen.verdict import Comparison, Scale, compare
+from probes.evidence import Arm, Direction, Metric, Per, Run
+
+FEWEST_DRAWN = 3
+
+
+def results(atlas: Atlas, run: Run) -> Markdown:
+    """Show all results of a run; nothing for a run that measured none."""
+    if not run.metrics:
+        return NOTHING
+    names = list(dict.fromkeys(metric.name for metric in run.metrics))
+    head = heading(2, text("Results"), "results")
+    arms = table(
+        columns("Arm", "Role", "Settings"),
+        [(text(arm.name), text(arm.role), _arm_settings(arm)) for arm in run.arms],
+        Layout.CARDS,
+    ) if run.arms else NOTHING  # fmt: skip
+    drawn = [_drawn(run, name) for name in names]
+    charts = block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
+    return paragraphs(head, arms, charts, _comparison(atlas, run), _metrics(run), _samples(run, names))
+
+
+def _comparison(atlas: Atlas, run: Run) -> Markdown:
+    """Hold each candidate arm against the baseline, metric by metric, by the rule of comparison."""
+    base = next((arm.name for arm in run.arms if arm.role == "baseline"), None)
+    if base is None:
+        return NOTHING
+    # Requests of one run are no independent samples: what is per request is shown above and compared nowhere.
+    names = list(dict.fromkeys(metric.name for metric in run.metrics if metric.arm and metric.per is not Per.REQUEST))
+    body = [
+        (code(name), text(arm.name), chip(one.verdict), _ratio(one), _reason(one))
+        for arm in run.arms
+        if arm.role == "candidate"
+        for name in names
+        for one in [compare(run.metric(name, base), run.metric(name, arm.name), atlas.corpus.fleet.policies.gates)]
+    ]
+    intro = line(text("Each candidate against"), code(base), text("by the rule of comparison:"))
+    head = columns("Metric", "Candidate", "Verdict", "Candidate to baseline", "Why")
+    return paragraphs(intro, table(head, body, Layout.CARDS, "comparison")) if body else NOTHING
+
+
+def _ratio(one: Comparison) -> Markdown:
+    if one.low is None or one.high is None or one.baseline is None:
+        return span(text("not compared"), "absent")
+    sizes = f"n = {one.baseline.n} and {one.candidate.n if one.candidate else 0}"
+    if one.gate.scale is Scale.RELATIVE:
+        return text(f"{one.low:.3g} to {one.high:.3g} times, gate {one.gate.width:.0%} ({sizes})")
+    low, high, gate = (quantity(value, one.unit) for value in (one.low, one.high, one.gate.width))
+    return text(f"{low} to {high} apart, gate {gate} ({sizes})")
+
+
+def _reason(one: Comparison) -> Markdown:
+    more = f"about {one.more_runs} more repetitions a side would settle it" if one.more_runs else ""
+    said = "; ".join(part for part in (one.reason, more) if part)
+    return sentence(said) if said else span(text("the whole interval clears the gate or stays inside it"), "note")
+
+
+def _arm_settings(arm: Arm) -> Markdown:
+    shown = [line(code(control), text("="), scalar(value)) for control, value in arm.settings.items()]
+    return line(*shown, by=", ") or text("none of its own")
+
+
+def _drawn(run: Run, name: str) -> Markdown:
+    """Draw the samples of one metric, the baseline first; a few samples or a constant need no picture."""
+    rank = {arm.name: (arm.role != "baseline", index) for index, arm in enumerate(run.arms)}
+    found = sorted((m for m in run.metrics if m.name == name and m.samples), key=lambda m: rank.get(m.arm, (False, -1)))
+    values = {value for metric in found for value in metric.samples}
+    if len(values) < 2 or max(len(m.samples) for m in found) < FEWEST_DRAWN or found[0].direction is Direction.NEUTRAL:
+        return NOTHING
+    series = {metric.arm or run.subject: metric.samples for metric in found}
+    chart = strips(name, found[0].unit, series, found[0].per)
+    return figure(chart, text(chart.alternative))
+
+
+def _metrics(run: Run) -> Markdown:
+    body = [
+        (
+            code(metric.name),
+            text(metric.arm or "whole run"),
+            absent(metric.missing) if metric.missing else line(text(summary(metric)), _p95(metric), by="; "),
+            text(metric.direction.value),
+        )
+        for metric in run.metrics
+    ]
+    shown = table(columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics")
+    few = any(metric.per is Per.REQUEST and 0 < len(metric.samples) < FEWEST_FOR_P95 for metric in run.metrics)
+    note = span(text(f"A p95 is given from {FEWEST_FOR_P95} requests on."), "note")
+    return paragraphs(shown, note if few else NOTHING)
+
+
+def _p95(metric: Metric) -> Markdown:
+    if metric.per is not Per.REQUEST or len(metric.samples) < FEWEST_FOR_P95:
+        return NOTHING
+    return text(f"p95 {quantity(percentile(metric.samples, 0.95), metric.unit)}")
+
+
+def _samples(run: Run, names: Sequence[str]) -> Markdown:
+    """Fold every sample of a run under one line; the arms of a metric stand side by side."""
+    tables = [_sample_table([metric for metric in run.metrics if metric.name == name and metric.samples]) for name in names]
+    shown = [part for part in tables if part]
+    return details(text(f"All samples of {len(shown)} metrics"), paragraphs(*shown), "data") if shown else NOTHING
+
+
+def _sample_table(found: Sequence[Metric]) -> Markdown:
+    if not found:
+        return NOTHING
+    titles = [text(metric.arm or "whole run") for metric in found]
+    rows = [
+        (text(str(position)), *(span(text("no sample"), "absent") if v is None else text(f"{v:.12g}") for v in values))
+        for position, values in pivot([metric.samples for metric in found])
+    ]
+    head = columns(found[0].per.value, *titles, numeric=[found[0].per.value, *titles])
+    label = line(code(found[0].name), text(f"in {found[0].unit}" if found[0].unit else "without a unit"))
+    return paragraphs(label, table(head, rows, Layout.GRID, "samples"))
