@@ -14,7 +14,7 @@ from gen.pages.marks import age_limit, chip, dated, known
 from gen.records import Record, in_force, open_proposals
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
-from gen.words import TECHNIQUE_TITLES
+from gen.words import TECHNIQUE_TITLES, Verdict
 from probes.evidence import CapabilityState, ProvenanceKind, Technique
 
 MEASURED_SHOWN = 2
@@ -108,7 +108,8 @@ def _why(atlas: Atlas, row: Row, scope: str, here: str) -> Markdown:
     """Say what stands, what follows from it, and what of it was measured."""
     measured = sorted(
         (fact for fact in row.shown.all_facts() if fact.provenance is ProvenanceKind.MEASURED),
-        key=lambda fact: fact.value in _TELL_LITTLE,
+        # Whether it pays comes before whether it works.
+        key=lambda fact: (fact.value not in set(Verdict), fact.value in _TELL_LITTLE),
     )
     facts = [line(known(fact.provenance), sentence(fact.text), atlas.ref(here, fact.ref)) for fact in measured[:MEASURED_SHOWN]]
     if len(measured) > MEASURED_SHOWN:
