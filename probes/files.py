@@ -30,13 +30,28 @@ def write_atomic(path: Path, content: bytes) -> bool:
     return True
 
 
-def _write(path: Path, content: bytes, *, replace: bool) -> None:
+def ensure_writable(folder: Path) -> None:
+    """Make a folder and prove that files can be written there, before minutes are spent on their content.
+
+    Raises:
+        HostError: they cannot.
+    """
+    handle, temporary = _temporary(folder, "probe")
+    os.close(handle)
+    temporary.unlink()
+
+
+def _temporary(folder: Path, name: str) -> tuple[int, Path]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, path = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".part")
     except OSError as exc:
-        raise HostError(f"{path.parent}: cannot be written ({exc.strerror}); expected a writable folder") from exc
-    temporary = Path(name)
+        raise HostError(f"{folder}: cannot be written ({exc.strerror}); expected a writable folder") from exc
+    return handle, Path(path)
+
+
+def _write(path: Path, content: bytes, *, replace: bool) -> None:
+    handle, temporary = _temporary(path.parent, path.name)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)

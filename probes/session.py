@@ -11,6 +11,7 @@ from probes.devices.probe import probe_devices
 from probes.endpoints.embedded.server import running
 from probes.endpoints.probe import Target, probe_endpoint, survey
 from probes.evidence import Run, write_run
+from probes.files import ensure_writable
 from probes.fleet import Fleet, RuntimeName
 from probes.micro.probe import probe_micro
 from probes.model import prepare_model
@@ -31,6 +32,7 @@ def run_plan(plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, s
     Raises:
         HostError: the model cannot be prepared or the evidence folder cannot be written.
     """
+    ensure_writable(context.evidence)
     result = Result()
     try:
         for part in plan.parts:

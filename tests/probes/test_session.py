@@ -104,3 +104,12 @@ def test_ctrl_c_leaves_no_process_and_no_half_file(tmp_path: Path, model_cache: 
     assert problems == ()
     assert {run.subject for run in runs} == {"embedded", "fleet"}
     assert {path.suffix for path in out.iterdir()} == {".json"}
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("where the folder should be", encoding="utf-8")
+    done = probes("run", "micro", "--out", str(blocked))
+    assert done.returncode == 2
+    assert f"probes: {blocked}: cannot be written" in done.stderr
+    assert "warm-up" not in done.stdout
