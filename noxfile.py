@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -101,8 +102,11 @@ def run(session: nox.Session, *arguments: str, env: dict[str, str] | None = None
 
 
 def build(session: nox.Session, *arguments: str) -> None:
-    """Build the site strictly."""
-    run(session, "-m", "mkdocs", "build", "--strict", "--site-dir", str(SITE), *arguments, env=BUILD_ENVIRONMENT)
+    """Build the site strictly; a build that fails or is interrupted leaves the last good site where it is."""
+    fresh = SITE.with_name(".site.new")
+    run(session, "-m", "mkdocs", "build", "--strict", "--site-dir", str(fresh), *arguments, env=BUILD_ENVIRONMENT)
+    shutil.rmtree(SITE, ignore_errors=True)
+    fresh.replace(SITE)
 
 
 def install(session: nox.Session, *groups: str) -> None:
@@ -115,8 +119,11 @@ def install(session: nox.Session, *groups: str) -> None:
     missing = {name: packages for name, packages in wanted.items() if not _stamp(name, packages).exists()}
     if not missing:
         return
-    if not PYTHON.exists():
-        session.run(sys.executable, "-m", "venv", str(ENVIRONMENT), external=True)
+    made = ENVIRONMENT / "made"
+    if not made.exists():
+        # An interrupted start leaves half an environment; --clear begins again instead of building on it.
+        session.run(sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT), external=True)
+        made.touch()
     for name, packages in missing.items():
         session.log(f"Installing {len(packages)} packages of '{name}' into {ENVIRONMENT.relative_to(ROOT)}")
         alone = ["--no-deps"] if name == "model" else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import shlex
@@ -36,6 +37,10 @@ _PLAIN_WIDTH = 120
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every foreseeable failure is a message on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character must not end the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _terminated)
     try:
@@ -58,6 +63,7 @@ def _terminated(_signal: int, _frame: types.FrameType | None) -> NoReturn:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m probes",
+        allow_abbrev=False,
         description="Measure what this machine and the services of fleet.yml really do, and write it down as evidence.",
         epilog="Exit codes: 0 done (a service that is down is a result, not a failure), 2 used wrongly or input broken, "
         "130 stopped with Ctrl-C; what was measured until then is kept.",
@@ -66,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     for name, text in (("run", "measure and write evidence"), ("plan", "print what `run` would do, and stop")):
-        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
         command.add_argument("parts", nargs="*", metavar="PART", help=f"what to probe: {', '.join(Part)} (default: all)")
         command.add_argument("--service", action="append", default=[], metavar="NAME", help="ask only this service")
         command.add_argument("--quick", action="store_true", help="fewer capabilities and shorter prompts")
@@ -112,7 +118,8 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps({"evidence": [str(path) for path in result.written], "interrupted": result.interrupted}, indent=1))
     console.print(f"{len(result.written)} evidence files in {_shown(arguments.out)}", highlight=False)
     if result.interrupted:
-        console.print("Stopped. What was measured until then is kept.", highlight=False)
+        kept = "What was finished until then is kept." if result.written else "Nothing was finished, and nothing is kept."
+        console.print(f"Stopped. {kept}", highlight=False)
         return EXIT_INTERRUPTED
     return EXIT_OK
 

@@ -12,7 +12,9 @@ _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://)[^/\s@]+@", re.IGNORECASE)
 _QUERY = re.compile(r"(\bhttps?://[^\s?#\"']+)\?[^\s#\"']+", re.IGNORECASE)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 _KEYLIKE = re.compile(r"\b(sk|hf|ghp|glpat)[-_][A-Za-z0-9_-]{12,}")
-_MIN_SECRET = 4
+# Shorter ones, and words of the schema, guard nothing and would tear words apart.
+_MIN_SECRET = 8
+_LONG_SECRET = 16
 
 
 class Redactor:
@@ -26,7 +28,9 @@ class Redactor:
     def text(self, text: str) -> str:
         """Redact one string."""
         for secret in self._secrets:
-            text = text.replace(secret, "[redacted]")
+            # A short one as a whole word only: a dummy key must not eat a part of a model's or a machine's name.
+            pattern = re.escape(secret) if len(secret) >= _LONG_SECRET else rf"(?<![\w-]){re.escape(secret)}(?![\w-])"
+            text = re.sub(pattern, "[redacted]", text)
         for path, name in self._paths:
             text = re.sub(rf"{re.escape(path)}(?=[/\\\s\"':,)\]]|$)", name, text)
         text = _USERINFO.sub(r"\1[redacted]@", text)

@@ -13,7 +13,7 @@ from probes.endpoints.probe import Target, probe_endpoint, survey
 from probes.evidence import Run, write_run
 from probes.files import ensure_writable
 from probes.fleet import Fleet, RuntimeName
-from probes.micro.probe import probe_micro
+from probes.micro.probe import MODULES, probe_micro
 from probes.model import prepare_model
 from probes.plan import EMBEDDED, Part, Plan
 
@@ -47,7 +47,10 @@ def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mappi
     if part is Part.DEVICES:
         yield probe_devices(context, prepare_model(context.cache))
     elif part is Part.MICRO:
-        yield probe_micro(context, prepare_model(context.cache))
+        model = prepare_model(context.cache)
+        # One at a time, so that Ctrl-C in the second keeps the first.
+        for subject in MODULES:
+            yield probe_micro(context, model, only=(subject,))
     else:
         if plan.embedded:
             yield [_embedded(fleet, context)]

@@ -43,13 +43,13 @@ def test_prefix_caching_off_on_one_service_changes_its_page_and_its_row(corpus: 
         f"services/{service}.md",
         "techniques/automatic-prefix-caching.md",
     }
-    (draft,) = propose(changed, TODAY)
+    (draft,) = propose(changed, TODAY, "fleet")
     assert draft.name == "2026-11-29-automatic-prefix-caching-fleet"
 
 
 def test_declaring_the_same_value_on_a_later_day_drafts_nothing(corpus: Corpus) -> None:
     again = declaring(corpus, "text-4b", "enable_prefix_caching", Declared(value=True, as_of=SWITCHED_ON))
-    assert propose(again, TODAY) == propose(corpus, TODAY) == ()
+    assert propose(again, TODAY, "fleet") == propose(corpus, TODAY, "fleet") == ()
 
 
 def test_the_same_files_and_day_give_the_same_bytes(corpus: Corpus) -> None:

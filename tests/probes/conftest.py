@@ -60,7 +60,7 @@ def context(tmp_path: Path) -> Context:
         cache=tmp_path / "cache",
         client=host(),
         tool=Tool(version="0.1.0", git_revision="abc", command="python -m probes run"),
-        redact=Redactor(secrets=["canary-key-1234"], paths={"/home/someone": "~"}),
+        redact=Redactor(secrets=["canary-key-12345"], paths={"/home/someone": "~"}),
         clock=Clock(),
         say=lambda _line: None,
     )

@@ -112,7 +112,7 @@ def test_a_full_disk_leaves_no_half_file(context: Context, monkeypatch: pytest.M
 
 def test_secrets_and_machine_paths_never_reach_the_file(context: Context) -> None:
     native: dict[str, JsonValue] = {
-        "/home/someone/x": ["Bearer canary-key-1234", "http://u:p@h/?api_key=K", "/home/someone/models"]
+        "/home/someone/x": ["Bearer canary-key-12345", "http://u:p@h/?api_key=K", "/home/someone/models"]
     }
     text = write_run(make(context, native=native), context.evidence).read_text(encoding="utf-8")
     for secret in ("canary", "u:p", "api_key=K", "/home/someone"):

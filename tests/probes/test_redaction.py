@@ -36,5 +36,20 @@ def test_text(text: str, expected: str) -> None:
 
 
 def test_json_is_redacted_in_keys_and_values() -> None:
-    redact = Redactor(secrets=["canary"])
-    assert redact.json({"canary": ["a canary", 1, None, True]}) == {"[redacted]": ["a [redacted]", 1, None, True]}
+    redact = Redactor(secrets=["a-canary-that-sings"])
+    assert redact.json({"a-canary-that-sings": ["a a-canary-that-sings", 1, None, True]}) == {
+        "[redacted]": ["a [redacted]", 1, None, True]
+    }
+
+
+@pytest.mark.parametrize(
+    ("secret", "text", "expected"),
+    [
+        ("local", '{"scope": "local"}', '{"scope": "local"}'),
+        ("openvino", "openvino-genai (embedded)", "openvino-genai (embedded)"),
+        ("password1", "refused: password1.", "refused: [redacted]."),
+        ("0123456789abcdef", "x0123456789abcdefy", "x[redacted]y"),
+    ],
+)
+def test_a_dummy_key_tears_no_words_apart_and_a_real_one_is_found_anywhere(secret: str, text: str, expected: str) -> None:
+    assert Redactor(secrets=[secret]).text(text) == expected
