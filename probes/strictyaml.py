@@ -55,8 +55,15 @@ def loads(text: str, model: type[M], place: str, check: Callable[[M], Iterable[t
     except (YAMLError, ValueError, RecursionError) as exc:
         raise InputError([Problem(place=place, found=f"is not valid YAML ({exc})", expected="")]) from exc
     try:
+        document = json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as exc:
+        # Complex keys, sets and anchors that hold themselves: YAML, but nothing a schema speaks of.
+        raise InputError(
+            [Problem(place=place, found=f"holds what is no plain data ({exc})", expected="maps, lists and words")]
+        ) from exc
+    try:
         # JSON mode lets strict models take enum words and ISO dates, and nothing else, as text.
-        loaded = model.model_validate_json(json.dumps(value, default=str))
+        loaded = model.model_validate_json(document)
     except ValidationError as exc:
         node = _composed(text)
         raise InputError(problems_of(exc, lambda loc: _place(place, node, loc))) from exc

@@ -66,6 +66,11 @@ def supersede(old: RecordFile, new: RecordFile, move: Move) -> dict[str, str]:
     """
     if new.record.status is not Status.ACCEPTED:
         raise UsageError(f"{new.record.name} is {new.record.status.value}; only an accepted record takes another's place")
+    if (old.record.technique, old.record.scope) != (
+        new.record.technique,
+        new.record.scope,
+    ) or old.record.name == new.record.name:
+        raise UsageError(f"{new.record.name} is not another record of the same technique and scope as {old.record.name}")
     links = tuple(dict.fromkeys([*new.record.supersedes, old.record.name]))
     return {
         old.record.name: _superseded(old, new.record.name, move),

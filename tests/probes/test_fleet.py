@@ -75,7 +75,13 @@ def test_an_address_with_a_password_is_refused_and_the_password_not_repeated() -
 
 
 def test_an_empty_file_and_broken_yaml_are_told(tmp_path: Path) -> None:
-    for text, expected in [("", "mapping"), ("a: [1", "not valid YAML"), ("\t- x", "not valid YAML")]:
+    for text, expected in [
+        ("", "mapping"),
+        ("? [a, b]\n: 1", "no plain data"),
+        ("a: &x [*x]", "no plain data"),
+        ("a: [1", "not valid YAML"),
+        ("\t- x", "not valid YAML"),
+    ]:
         with pytest.raises(InputError, match=expected):
             loads(text, Fleet, "fleet.yml")
     path = tmp_path / "fleet.yml"
