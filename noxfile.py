@@ -124,6 +124,7 @@ def install(session: nox.Session, *groups: str) -> None:
         # An interrupted start leaves half an environment; --clear begins again instead of building on it.
         session.run(sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT), external=True)
         made.touch()
+        missing = wanted
     for name, packages in missing.items():
         session.log(f"Installing {len(packages)} packages of '{name}' into {ENVIRONMENT.relative_to(ROOT)}")
         alone = ["--no-deps"] if name == "model" else []
