@@ -17,6 +17,7 @@ from gen.records import Record, about, in_force, open_proposals, status_on
 from gen.records.naming import distinct_name, record_name
 from gen.records.record import Confirm, EvidenceRef, Probe
 from gen.records.text import render_draft
+from gen.techniques.drafting import PRICED
 from gen.words import Applicability, Status
 from probes.errors import UsageError
 from probes.evidence import Run, RunKind, Technique, canonical
@@ -135,7 +136,8 @@ def _beginning(corpus: Corpus, scope: str, today: date) -> date:
 def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | None, others: tuple[Record, ...]) -> Record:
     runs = _cited(corpus, assessment)
     policies = corpus.fleet.policies
-    contract = standing(runs, policies.gates)
+    # A head with random weights is no candidate: its runs tell a price and no verdict.
+    contract = standing([run for run in runs if run.subject not in PRICED], policies.gates)
     probe, commands = _again(corpus.fleet, assessment, runs)
     story = Story(
         name=name,

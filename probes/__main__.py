@@ -97,6 +97,17 @@ def _parser() -> argparse.ArgumentParser:
     endpoint.add_argument("--max-tokens", type=int, default=16, help="0 asks for no text at all (default: 16)")
     endpoint.add_argument("--json", action="store_true", help="print the whole run as JSON")
     endpoint.set_defaults(command=_endpoint)
+
+    speculation = commands.add_parser("speculation", help="can EAGLE-3 pay for this model on this device?")
+    speculation.add_argument("--ir", type=Path, required=True, metavar="DIR", help="folder of the target's OpenVINO model")
+    speculation.add_argument("--device", default="CPU", help="OpenVINO device, such as GPU.0 (default: CPU)")
+    speculation.add_argument("--head", type=Path, metavar="DIR", help="a head to try (default: one with random weights)")
+    speculation.add_argument(
+        "--budget", type=float, default=120.0, metavar="S", help="seconds of each measurement (default: 120)"
+    )
+    speculation.add_argument("--quick", action="store_true", help="one length of drafts only")
+    speculation.add_argument("--json", action="store_true", help="print the whole runs as JSON")
+    speculation.set_defaults(command=_speculation)
     return parser
 
 
@@ -163,6 +174,21 @@ def _endpoint(arguments: argparse.Namespace) -> int:
     )
     run = probe_endpoint(context, target)
     print(run.model_dump_json(indent=1) if arguments.json else "\n".join(lines(run)))
+    return EXIT_OK
+
+
+def _speculation(arguments: argparse.Namespace) -> int:
+    from probes.drafts.command import ask
+    from probes.drafts.verdict import lines
+
+    if not arguments.budget > 0:
+        raise UsageError(f"--budget {arguments.budget:g}: is no time; expected seconds above 0")
+    context = _context(Path(), None, quick=arguments.quick, console=_console(stderr=True))
+    proven, measured = ask(context, arguments.ir, arguments.device, head=arguments.head, budget_s=arguments.budget)
+    if arguments.json:
+        print(json.dumps([json.loads(run.model_dump_json()) for run in (proven, *measured)], indent=1))
+    else:
+        print("\n".join(lines(proven, measured)))
     return EXIT_OK
 
 

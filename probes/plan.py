@@ -84,16 +84,21 @@ def _steps(
             subject="every OpenVINO device",
             target="this machine",
             load="short generations, each in a child process",
-            about_s=20 if quick else 60,
+            about_s=35 if quick else 120,
         )
     elif part is Part.MICRO:
-        for subject in ("prefix caching, cold against warm", "continuous batching, 1 against 4 requests"):
+        for subject, quick_s, full_s in (
+            ("prefix caching, cold against warm", 20, 45),
+            ("continuous batching, 1 against 4 requests", 20, 45),
+            ("speculative decoding, what drafts cost one request", 15, 60),
+            ("speculative decoding, what drafts cost 4 requests at once", 15, 60),
+        ):
             yield Step(
                 part=part,
                 subject=subject,
                 target="this machine",
                 load="SmolLM2-135M, at least 6 repetitions a side",
-                about_s=20 if quick else 45,
+                about_s=quick_s if quick else full_s,
             )
     else:
         if embedded:

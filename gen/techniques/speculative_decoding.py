@@ -9,6 +9,7 @@ from gen.assessment import Assessment, Cell, Fact
 from gen.knowledge import Release, Role
 from gen.knowledge.schema import ENGINE_TITLES, Example, KnownFact, Method, Silent, Supports
 from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
+from gen.techniques.drafting import price_facts, shown_facts, told
 from gen.techniques.grounds import bench_fact, evidence, fleet_fact, known_fact, prices, release_fact, setting_facts
 from gen.techniques.wording import capital, family, listing, runtime_title, titles
 from gen.versions import known_version
@@ -50,6 +51,7 @@ def assess(view: View) -> Assessment:
     if not ours:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
+    prices_here, shown_here = price_facts(view), shown_facts(view)
     facts = _facts(view, trial)
     return Assessment(
         technique=TECHNIQUE,
@@ -59,12 +61,18 @@ def assess(view: View) -> Assessment:
         state_text=_state_text(view, trial),
         decision=decision,
         decision_text=_decision_text(view, ours, decision, trial),
-        why=(*_choice(view, trial), *(fact.text for fact in facts), *_measured(ours)),
+        why=(
+            *_choice(view, trial),
+            *(fact.text for fact in facts),
+            *told(view),
+            *(fact.text for fact in prices_here),
+            *_measured(ours),
+        ),
         next_step=_next_step(view, ours, decision, trial),
         would_change=_would_change(view, trial),
-        facts=facts,
+        facts=(*facts, *prices_here, *shown_here),
         conflicts=prices(view, TECHNIQUE, view.text, trial.newer if trial else None),
-        evidence=evidence(fact for cell in row for fact in cell.facts),
+        evidence=evidence((*(fact for cell in row for fact in cell.facts), *prices_here, *shown_here)),
         cells=row,
     )
 
@@ -288,6 +296,8 @@ def _after_update(trial: Trial, newer: Release) -> str:
 
 def _would_change(view: View, trial: Trial | None) -> tuple[str, ...]:
     changes = ["A measured gain in decode speed beyond the gate, without errors and with unchanged answers."]
+    if price_facts(view):
+        changes.append("A head for the model that reaches the tokens per step that were measured to pay.")
     if trial is None or trial.service.engine is None:
         return tuple(changes)
     changes += [f"Measured VRAM that leaves no room for {view.fleet.services[p.tenant].title}." for p in trial.tenants]

@@ -24,21 +24,36 @@ GREEDY_EOS = 0  # any valid id: the end-of-text token is ignored, but a folder w
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of one request. Steps count the engine's iterations since the request was added.
+    """What came of one request. Steps count the engine's iterations from the request until its last token.
 
     `chunk_bytes` is the KV cache that the first step of the batch took.
     """
 
     tokens: tuple[int, ...]
+    steps: int
     steps_to_first: int
     ttft_s: float
     latency_s: float
     chunk_bytes: int
 
     @property
+    def tokens_per_step(self) -> float:
+        """Tokens after the first by the steps they took: 1 unless drafts are accepted."""
+        return (len(self.tokens) - 1) / (self.steps - self.steps_to_first)
+
+    @property
     def decode_tok_s(self) -> float:
         """Tokens after the first by the time they took; the first token belongs to the prefill."""
         return (len(self.tokens) - 1) / (self.latency_s - self.ttft_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counters:
+    """What a draft did over a whole batch of requests: the runtime keeps no count per request."""
+
+    draft_steps: int
+    drafted: int
+    accepted: int
 
 
 class Engine:
@@ -50,8 +65,18 @@ class Engine:
         self.dump = dump
 
     @classmethod
-    def open(cls, ir: Path, *, device: str, properties: Mapping[str, Scalar], scheduler: Mapping[str, Scalar]) -> Engine:
-        """Load a model folder.
+    def open(
+        cls,
+        ir: Path,
+        *,
+        device: str,
+        properties: Mapping[str, Scalar],
+        scheduler: Mapping[str, Scalar],
+        draft: Path | None = None,
+    ) -> Engine:
+        """Load a model folder, and beside it a draft model or an EAGLE-3 head with the same properties.
+
+        A dot in a scheduler setting leads into a part of the configuration: `sparse_attention_config.mode`.
 
         Raises:
             RuntimeError: the runtime refuses the folder, the device or a setting, in its own words.
@@ -62,10 +87,11 @@ class Engine:
 
         config = openvino_genai.SchedulerConfig()
         for name, value in scheduler.items():
-            setattr(config, name, value)
+            _assign(config, name, value)
+        beside = {} if draft is None else {"draft_model": openvino_genai.draft_model(str(draft), device, **properties)}
         with _stdout() as printed:
             pipeline = openvino_genai.ContinuousBatchingPipeline(
-                str(ir), scheduler_config=config, device=device, properties=dict(properties)
+                str(ir), scheduler_config=config, device=device, properties={**properties, **beside}
             )
         return cls(pipeline, parse_dump(printed.getvalue()))
 
@@ -84,16 +110,19 @@ class Engine:
         """The size of the KV cache as the engine counts it."""
         return int(self._pipeline.get_metrics().cache_size_in_bytes)
 
-    def answer(self, prompts: Sequence[Sequence[int]], *, max_tokens: int) -> tuple[Answer, ...]:
+    def answer(
+        self, prompts: Sequence[Sequence[int]], *, max_tokens: int, generation: Mapping[str, Scalar] | None = None
+    ) -> tuple[Answer, ...]:
         """Add all prompts at once and step until every one has exactly `max_tokens` greedy tokens.
 
-        Times count from the moment before the first request is added.
+        Times count from the moment before the first request is added. `generation` overrides settings of
+        the request.
 
         Raises:
             RuntimeError: the engine failed, or gave an answer of another length.
         """
         started = time.perf_counter()
-        open_requests = [_Open(handle=self._add(prompt, max_tokens)) for prompt in prompts]
+        open_requests = [_Open(handle=self._add(prompt, max_tokens, generation or {})) for prompt in prompts]
         steps = 0
         chunk_bytes = 0
         while self._pipeline.has_non_finished_requests():
@@ -107,19 +136,57 @@ class Engine:
                 request.take(steps, now)
         return tuple(request.closed(max_tokens, chunk_bytes) for request in open_requests)
 
-    def _add(self, prompt: Sequence[int], max_tokens: int) -> Any:
-        import numpy as np
-        import openvino
-        import openvino_genai
+    def count(
+        self, prompts: Sequence[Sequence[int]], *, max_tokens: int, generation: Mapping[str, Scalar]
+    ) -> tuple[tuple[tuple[int, ...], ...], Counters | None]:
+        """Answer all prompts at once in one call, which alone tells what a draft did; None without a draft model."""
+        results = self._pipeline.generate(
+            [_ids(prompt) for prompt in prompts], [_config(max_tokens, generation)] * len(prompts)
+        )
+        told = results[0].extended_perf_metrics
+        tokens = tuple(tuple(map(int, result.m_generation_ids[0])) for result in results)
+        if told is None:
+            return tokens, None
+        steps = len(told.draft_model_metrics.raw_metrics.m_durations)
+        return tokens, Counters(
+            draft_steps=steps, drafted=int(told.get_num_draft_tokens()), accepted=int(told.get_num_accepted_tokens())
+        )
 
-        config = openvino_genai.GenerationConfig()
-        config.max_new_tokens = max_tokens
-        config.do_sample = False
-        config.ignore_eos = True
-        config.set_eos_token_id(GREEDY_EOS)
+    def _add(self, prompt: Sequence[int], max_tokens: int, generation: Mapping[str, Scalar]) -> Any:
         self._requests += 1
-        ids = openvino.Tensor(np.array([prompt], dtype=np.int64))
-        return self._pipeline.add_request(self._requests, ids, config)
+        return self._pipeline.add_request(self._requests, _ids(prompt), _config(max_tokens, generation))
+
+
+def _ids(prompt: Sequence[int]) -> Any:
+    import numpy as np
+    import openvino
+
+    return openvino.Tensor(np.array([prompt], dtype=np.int64))
+
+
+def _config(max_tokens: int, generation: Mapping[str, Scalar]) -> Any:
+    import openvino_genai
+
+    config = openvino_genai.GenerationConfig()
+    config.max_new_tokens = max_tokens
+    config.do_sample = False
+    config.ignore_eos = True
+    config.set_eos_token_id(GREEDY_EOS)
+    for name, value in generation.items():
+        _assign(config, name, value)
+    return config
+
+
+def _assign(config: Any, name: str, value: Scalar) -> None:
+    """Set a field, which may lie in a part of the configuration and may be an enum of the runtime's."""
+    part, _, rest = name.partition(".")
+    if rest:
+        inner = getattr(config, part)
+        _assign(inner, rest, value)
+        setattr(config, part, inner)
+        return
+    kind = type(getattr(config, name))
+    setattr(config, name, getattr(kind, value) if isinstance(value, str) and hasattr(kind, "__members__") else value)
 
 
 class _Open:
@@ -129,13 +196,13 @@ class _Open:
         self._handle = handle
         self._tokens: list[int] = []
         self._first: tuple[int, float] | None = None
-        self._last_s = 0.0
+        self._last = 0, 0.0
 
     def take(self, steps: int, now_s: float) -> None:
         while self._handle.can_read():
             for output in self._handle.read().values():
                 self._tokens.extend(output.generated_ids)
-                self._last_s = now_s
+                self._last = steps, now_s
         if self._tokens and self._first is None:
             self._first = (steps, now_s)
 
@@ -143,9 +210,14 @@ class _Open:
         if self._first is None or len(self._tokens) != max_tokens:
             status = str(self._handle.get_status()).rpartition(".")[2]
             raise RuntimeError(f"{len(self._tokens)} of {max_tokens} tokens were generated; the request ended as {status}")
-        steps, ttft_s = self._first
+        (first, ttft_s), (last, latency_s) = self._first, self._last
         return Answer(
-            tokens=tuple(self._tokens), steps_to_first=steps, ttft_s=ttft_s, latency_s=self._last_s, chunk_bytes=chunk_bytes
+            tokens=tuple(self._tokens),
+            steps=last,
+            steps_to_first=first,
+            ttft_s=ttft_s,
+            latency_s=latency_s,
+            chunk_bytes=chunk_bytes,
         )
 
 

@@ -29,7 +29,9 @@ from probes.devices.engine import RUNTIME
 from probes.devices.properties import absence
 from probes.devices.trial import Trial, Tried, try_settings
 from probes.devices.words import runtime_words
-from probes.evidence import Capability, Decoding, Device, Missing, MissingReason, Run, RunKind, Runtime, slug
+from probes.drafts import proof as speculation
+from probes.drafts.capabilities import not_tried
+from probes.evidence import Capability, CapabilityState, Decoding, Device, Missing, MissingReason, Run, RunKind, Runtime, slug
 from probes.model import ModelFiles, genai_version
 from probes.schema import Model
 
@@ -99,6 +101,7 @@ def _probe_device(context: Context, model: ModelFiles, name: str, listing: Listi
         properties={entry["name"]: entry["value"] for entry in sent[1:]},
     )
     proof = _prove(context, name, model.ir)
+    drafts = _prove_drafts(context, name, model.ir, proof)
     return context.run(
         RunKind.DEVICES,
         slug(name),
@@ -108,11 +111,12 @@ def _probe_device(context: Context, model: ModelFiles, name: str, listing: Listi
         runtime=_runtime(),
         model=model.facts,
         decoding=Decoding(temperature=0.0, do_sample=False, ignore_eos=True),
-        capabilities=proof.capabilities,
+        capabilities=(*proof.capabilities, *drafts.capabilities),
         native={
             **_native(listing),
             "plugin": read.value if read.outcome is Outcome.OK else f"{read.outcome}: {runtime_words(read.words)}",
             **proof.native,
+            "speculation": drafts.native,
         },
     )
 
@@ -148,6 +152,15 @@ def _prove(context: Context, device: str, ir: Path) -> Proof:
             "trials": {trials[trial]: _shown(result) for trial, result in tried.items()},
         },
     )
+
+
+def _prove_drafts(context: Context, device: str, ir: Path, proof: Proof) -> speculation.Proof:
+    """Try drafts where the engine runs at all."""
+    tried = [capability for capability in proof.capabilities if capability.seconds is not None]
+    broken = next((capability.words for capability in proof.capabilities if capability.state is CapabilityState.FAILED), "")
+    if not tried:
+        return speculation.Proof(capabilities=(not_tried(broken),), native={})
+    return speculation.prove(ir, device, quick=context.quick, say=context.say)
 
 
 def _check(device: str) -> Check:

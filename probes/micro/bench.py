@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from probes.devices.engine import Answer, Engine
 from probes.devices.prompts import prompt_set_sha256
 from probes.evidence import Arm, Missing, Scalar
-from probes.micro.rounds import Report, Request, Round
+from probes.micro.rounds import MIN_REPETITIONS, Report, Request, Round, Skipped
 from probes.sensors.power import Energy, Sensor, average_power_w, read_energy
 
 Prompt = tuple[int, ...]
@@ -19,11 +22,23 @@ Prompt = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """How an arm is carried out: scheduler settings of its own, and how many requests run at once."""
+    """How an arm is carried out: settings of its engine and of its requests, and how many of them run at once.
+
+    `ir` takes the place of the benchmark's model folder; `draft` is loaded beside it.
+    """
 
     arm: Arm
     scheduler: Mapping[str, Scalar] = field(default_factory=dict)
+    properties: Mapping[str, Scalar] = field(default_factory=dict)
+    generation: Mapping[str, Scalar] = field(default_factory=dict)
+    ir: Path | None = None
+    draft: Path | None = None
     concurrency: int = 1
+
+    def shares_engine(self, other: Variant) -> bool:
+        """Tell whether two variants differ only in what a request can ask for."""
+        mine, theirs = ((v.scheduler, v.properties, v.ir, v.draft) for v in (self, other))
+        return mine == theirs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +53,8 @@ class Repetition:
 class Bench:
     """What a benchmark module gets: pytest-benchmark's fixture, the model, and how much to do.
 
-    `repetitions` overrides what the module was made for.
+    `repetitions` and `budget_s` override what the module was made for. `head` is an EAGLE-3 head that the
+    user has; `scratch` is a folder that is gone afterwards.
     """
 
     benchmark: Any
@@ -46,6 +62,9 @@ class Bench:
     device: str
     quick: bool
     repetitions: int | None
+    budget_s: float | None
+    head: Path | None
+    scratch: Path
     sensor: Sensor | Missing
     progress: Callable[[str], None]
 
@@ -58,19 +77,31 @@ class Bench:
         warmup: Repetition,
         max_tokens: int,
         schedule: str,
+        budget_s: float | None = None,
+        skipped: Sequence[Skipped] = (),
     ) -> None:
         """Measure every repetition with every variant and leave the report in the benchmark's extra_info.
 
-        Variants whose scheduler settings are the same share an engine. Each warms up with requests of
-        the measured shape.
+        Variants whose engines have the same settings share one. Each warms up with requests of the measured
+        shape. What the warm-up shows not to fit into the budget is left out, the last variant first.
         """
         engines: dict[str, Engine] = {}
         for variant in variants:
             self.progress(f"warm-up: {variant.arm.name}")
-            twin = next((v.arm.name for v in variants if v.arm.name in engines and v.scheduler == variant.scheduler), None)
-            engines[variant.arm.name] = engines[twin] if twin else self._open({**scheduler, **variant.scheduler})
+            twin = next((v.arm.name for v in variants if v.arm.name in engines and v.shares_engine(variant)), None)
+            engines[variant.arm.name] = engines[twin] if twin else self._open(variant, scheduler)
             _prepare(engines[variant.arm.name], warmup)
             _measure(engines[variant.arm.name], variant, warmup, max_tokens)
+        if budget_s is not None:
+            # The first requests of an engine compile kernels; the second ones cost what all others will.
+            costs = {v.arm.name: _seconds(engines[v.arm.name], v, warmup, max_tokens) for v in variants}
+            fitting = within_budget(costs, repetitions=len(repetitions), budget_s=budget_s)
+            if not fitting.names:
+                pytest.skip(f"budget: {fitting.words}")
+            left_out = [variant.arm for variant in variants if variant.arm.name not in fitting.names]
+            skipped = [*skipped, *(Skipped(arm=arm, reason=f"budget: {fitting.words}") for arm in left_out)]
+            variants = [variant for variant in variants if variant.arm.name in fitting.names]
+            repetitions = repetitions[: fitting.repetitions]
         rows: list[Round] = []
         turns = cycle(variants)
 
@@ -86,18 +117,25 @@ class Bench:
         self.benchmark.pedantic(measured, setup=setup, rounds=len(variants) * len(repetitions), iterations=1)
         report = Report(
             arms=tuple(variant.arm for variant in variants),
+            skipped=tuple(skipped),
             rounds=tuple(rows),
-            dumps={name: engine.dump for name, engine in engines.items() if engine.dump is not None},
+            dumps={v.arm.name: dump for v in variants if (dump := engines[v.arm.name].dump) is not None},
             schedule=schedule,
             concurrency=max(variant.concurrency for variant in variants),
-            warmup_requests=len(variants) * (len(warmup.before) + len(warmup.measured)),
+            warmup_requests=(1 if budget_s is None else 2) * len(variants) * (len(warmup.before) + len(warmup.measured)),
             max_tokens=max_tokens,
             prompt_set_sha256=prompt_set_sha256([p for repetition in repetitions for p in repetition.measured]),
         )
         self.benchmark.extra_info["report"] = report.model_dump(mode="json")
 
-    def _open(self, scheduler: Mapping[str, Scalar]) -> Engine:
-        return Engine.open(self.ir, device=self.device, properties={}, scheduler=scheduler)
+    def _open(self, variant: Variant, scheduler: Mapping[str, Scalar]) -> Engine:
+        return Engine.open(
+            variant.ir or self.ir,
+            device=self.device,
+            properties=variant.properties,
+            scheduler={**scheduler, **variant.scheduler},
+            draft=variant.draft,
+        )
 
     def _round(self, variant: Variant, engine: Engine, repetition: Repetition, max_tokens: int) -> Round:
         before = _energy(self.sensor)
@@ -112,6 +150,32 @@ class Bench:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """What of a benchmark fits into its budget; without names nothing does. `words` say what it came to."""
+
+    names: tuple[str, ...]
+    repetitions: int
+    words: str
+
+
+def within_budget(costs: Mapping[str, float], *, repetitions: int, budget_s: float) -> Fitting:
+    """Choose how many variants, the first ones, and how many repetitions of each fit; `costs` are seconds of one.
+
+    Repetitions shrink before variants go, but never below what bounds a median.
+    """
+    fewest = min(repetitions, MIN_REPETITIONS)
+    names = list(costs)
+    while len(names) > 2 and fewest * sum(costs[name] for name in names) > budget_s:
+        names.pop()
+    cycle_s = sum(costs[name] for name in names)
+    words = f"{fewest} repetitions of all {len(costs)} arms take about {fewest * sum(costs.values()):.0f} s of {budget_s:g} s"
+    affordable = int(budget_s / cycle_s) if cycle_s else repetitions
+    if affordable < fewest:
+        return Fitting(names=(), repetitions=0, words=words)
+    return Fitting(names=tuple(names), repetitions=min(repetitions, affordable), words=words)
+
+
 def _prepare(engine: Engine, repetition: Repetition) -> None:
     for prompt in repetition.before:
         engine.answer([prompt], max_tokens=1)
@@ -119,7 +183,14 @@ def _prepare(engine: Engine, repetition: Repetition) -> None:
 
 def _measure(engine: Engine, variant: Variant, repetition: Repetition, max_tokens: int) -> list[Answer]:
     groups = _groups(repetition.measured, variant.concurrency)
-    return [answer for group in groups for answer in engine.answer(group, max_tokens=max_tokens)]
+    return [answer for group in groups for answer in engine.answer(group, max_tokens=max_tokens, generation=variant.generation)]
+
+
+def _seconds(engine: Engine, variant: Variant, repetition: Repetition, max_tokens: int) -> float:
+    _prepare(engine, repetition)
+    started = time.perf_counter()
+    _measure(engine, variant, repetition, max_tokens)
+    return time.perf_counter() - started
 
 
 def _groups(prompts: Sequence[Prompt], size: int) -> Iterator[Sequence[Prompt]]:

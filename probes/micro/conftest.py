@@ -23,10 +23,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--device", default="CPU", help="OpenVINO device (default: CPU)")
     group.addoption("--quick", action="store_true", help="shorter prompts and answers")
     group.addoption("--repetitions", type=int, help="rounds of each arm (default: what the benchmark was made for)")
+    group.addoption("--budget", type=float, help="seconds for the measured rounds (default: what the benchmark was made for)")
+    group.addoption("--head", type=Path, help="EAGLE-3 head to measure in place of one with random weights")
 
 
 @pytest.fixture
-def bench(request: pytest.FixtureRequest) -> Bench:
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     option = request.config.getoption
     if option("ir") is None:
         pytest.skip("no model: name its folder with --ir")
@@ -38,6 +40,9 @@ def bench(request: pytest.FixtureRequest) -> Bench:
         device=option("device"),
         quick=option("quick"),
         repetitions=option("repetitions"),
+        budget_s=option("budget"),
+        head=option("head"),
+        scratch=tmp_path,
         sensor=find_sensor(option("device")),
         progress=listener.progress,
     )

@@ -11,6 +11,8 @@ from probes.evidence import Direction, Metric, Missing, MissingReason, Per
 from probes.micro.rounds import Report, Request, Round
 
 P95_MIN_REQUESTS = 20
+# A setting of the arms by which a benchmark of drafts is known.
+DRAFTED = "num_assistant_tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,9 @@ VRAM = Quantity(name="vram_bytes", unit="B", direction=Direction.LOWER)
 POWER = Quantity(name="power_w", unit="W", direction=Direction.LOWER)
 QUALITY = Quantity(name="task_quality", unit="share", direction=Direction.HIGHER)
 CACHE_USAGE = Quantity(name="cache_usage_percent", unit="%", direction=Direction.NEUTRAL)
+TOKENS_PER_STEP = Quantity(name="tokens_per_step", unit="tokens/step", direction=Direction.HIGHER)
+BREAK_EVEN = Quantity(name="break_even_tokens_per_step", unit="tokens/step", direction=Direction.LOWER)
+ACCEPTED = Quantity(name="accepted_tokens", unit="tokens", direction=Direction.NEUTRAL)
 AGREEMENT = Quantity(name="token_agreement", unit="share", direction=Direction.HIGHER)
 CONTRACT = (TTFT, DECODE, AGGREGATE, P95_LATENCY, ERROR_RATE, MEMORY, VRAM, POWER, QUALITY)
 
@@ -45,6 +50,7 @@ def measured(report: Report, seconds: Sequence[float], peak_rss_bytes: int, devi
     timed = list(zip(report.rounds, seconds, strict=True))
     found = [_metric(MEMORY, "", Per.RUN, (float(peak_rss_bytes),)), _vram(device)]
     baseline = next(arm.name for arm in report.arms if arm.role == "baseline")
+    drafting = any(DRAFTED in arm.settings for arm in report.arms)
     reference = [row for row, _ in timed if row.arm == baseline]
     for arm in report.arms:
         rows = [(row, time_s) for row, time_s in timed if row.arm == arm.name]
@@ -52,12 +58,42 @@ def measured(report: Report, seconds: Sequence[float], peak_rss_bytes: int, devi
         if arm.name != baseline:
             shares = tuple(_agreement(other, row) for other, (row, _) in zip(reference, rows, strict=True))
             found.append(_metric(AGREEMENT, arm.name, Per.REPETITION, shares))
+            if drafting:
+                found += _drafting(arm.name, reference, [row for row, _ in rows])
+    quantities = (*CONTRACT, *((TOKENS_PER_STEP, BREAK_EVEN, ACCEPTED) if drafting else ()))
+    for left_out in report.skipped:
+        name, reason = left_out.arm.name, MissingReason.SKIPPED
+        found += [
+            _missing(quantity, name, reason, left_out.reason) for quantity in quantities if quantity not in (MEMORY, VRAM)
+        ]
     return tuple(found)
 
 
-def unmeasured(words: str) -> tuple[Metric, ...]:
-    """Say for the whole contract that the benchmark failed, and how."""
-    return tuple(_missing(quantity, "", MissingReason.FAILED, words) for quantity in CONTRACT)
+def unmeasured(words: str, reason: MissingReason = MissingReason.FAILED) -> tuple[Metric, ...]:
+    """Say for the whole contract that the benchmark came to nothing, and why."""
+    return tuple(_missing(quantity, "", reason, words) for quantity in CONTRACT)
+
+
+def tokens_per_step(rows: Sequence[Request]) -> float:
+    """Count the tokens after the first of each request by the engine's steps that made them; 1 without drafts."""
+    return sum(len(row.tokens) - 1 for row in rows) / sum(row.steps - row.steps_to_first for row in rows)
+
+
+def _drafting(arm: str, plain: Sequence[Round], rows: Sequence[Round]) -> list[Metric]:
+    """Say what drafts brought and what they cost.
+
+    The break-even is how many tokens a step has to bring for drafts to be as fast as plain decoding:
+    the time of a step with drafts by that of one without, in the same repetition.
+    """
+    reached = tuple(tokens_per_step(row.requests) for row in rows)
+    speeds = ([median(request.decode_tok_s for request in row.requests) for row in side] for side in (plain, rows))
+    needed = tuple(count * one / other for count, one, other in zip(reached, *speeds, strict=True))
+    accepted = tuple(float(sum(len(one.tokens) - 1 - (one.steps - one.steps_to_first) for one in row.requests)) for row in rows)
+    return [
+        _metric(TOKENS_PER_STEP, arm, Per.REPETITION, reached),
+        _metric(BREAK_EVEN, arm, Per.REPETITION, needed),
+        _metric(ACCEPTED, arm, Per.REPETITION, accepted),
+    ]
 
 
 def p95(values: Sequence[float]) -> float:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from probes.child import ChildResult, Outcome, run_child
@@ -22,6 +23,7 @@ from probes.evidence import (
     Load,
     Missing,
     MissingReason,
+    ModelFacts,
     Provenance,
     ProvenanceKind,
     Run,
@@ -33,18 +35,22 @@ from probes.evidence import (
     run_id,
 )
 from probes.micro.metrics import measured, unmeasured
-from probes.micro.rounds import Report
+from probes.micro.rounds import MIN_REPETITIONS, Report
 from probes.micro.session import ENVIRONMENT
 from probes.model import ModelFiles, genai_version
 
+BREAK_EVEN = "speculative-break-even"
+BREAK_EVEN_BATCHED = "speculative-break-even-batched"
 MODULES = {
     "prefix-caching": "bench_prefix_caching",
     "continuous-batching": "bench_continuous_batching",
+    BREAK_EVEN: "bench_speculative_break_even",
+    BREAK_EVEN_BATCHED: "bench_speculative_break_even_batched",
 }
 TIMEOUT_S = 300.0
 MEMORY_BYTES = 6 * 2**30
-# Fewer samples give no 95 % interval of a median.
-MIN_REPETITIONS = 6
+# How pytest begins the words of a test that skipped itself.
+SKIPPED = "Skipped: "
 _CONTROLS = {
     "enable_prefix_caching": Technique.PREFIX_CACHING,
     "max_num_seqs": Technique.CONTINUOUS_BATCHING,
@@ -82,10 +88,26 @@ def probe_micro(
     unknown = [name for name in only if name not in MODULES]
     if unknown:
         raise UsageError(f"{unknown[0]}: is not a micro-benchmark; expected {', '.join(MODULES)}")
-    return [_probe(context, model, name, device, repetitions) for name in MODULES if not only or name in only]
+    return [
+        benchmark(context, model.ir, model.facts, name, device=device, repetitions=repetitions)
+        for name in MODULES
+        if not only or name in only
+    ]
 
 
-def _probe(context: Context, model: ModelFiles, subject: str, device: str, repetitions: int | None) -> Run:
+def benchmark(
+    context: Context,
+    ir: Path,
+    facts: ModelFacts,
+    subject: str,
+    *,
+    device: str = "CPU",
+    repetitions: int | None = None,
+    budget_s: float | None = None,
+    head: Path | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Run:
+    """Run one benchmark on any model folder; `budget_s` and `repetitions` override what it was made for."""
     started_at = context.clock()
     busy = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="inference-adr-") as scratch:
@@ -93,31 +115,34 @@ def _probe(context: Context, model: ModelFiles, subject: str, device: str, repet
             "probes.micro.session:run_benchmark",
             {
                 "module": MODULES[subject],
-                "ir": str(model.ir),
+                "ir": str(ir),
                 "device": device,
                 "quick": context.quick,
                 "repetitions": repetitions,
+                "budget_s": budget_s,
+                "head": None if head is None else str(head),
                 "scratch": scratch,
             },
-            timeout_s=TIMEOUT_S,
-            memory_bytes=MEMORY_BYTES,
+            timeout_s=TIMEOUT_S + 2 * (budget_s or 0.0),
+            memory_bytes=memory_bytes,
             env=ENVIRONMENT,
             on_sent=lambda line: context.say(f"{subject}: {line}"),
         )
     common: dict[str, Any] = {
         "server": context.client,
         "runtime": Runtime(name=RUNTIME, version=genai_version()),
-        "model": model.facts,
+        "model": facts,
     }
     if result.outcome is not Outcome.OK:
-        words = f"{result.outcome}: {runtime_words(result.words)}"
+        why = came_to_nothing(result.outcome, result.words)
+        skipped = why.missing is MissingReason.SKIPPED
         return context.run(
             RunKind.MICRO,
             subject,
             started_at,
-            invalid=(f"the benchmark {result.outcome}",),
-            device=Missing(missing=MissingReason.FAILED, detail=words),
-            metrics=unmeasured(words),
+            invalid=(f"skipped: {why.detail}" if skipped else f"the benchmark {result.outcome}",),
+            device=why,
+            metrics=unmeasured(why.detail, why.missing),
             native={"outcome": result.outcome.value, "words": result.words, "load_average_before": busy},
             **common,
         )
@@ -132,7 +157,7 @@ def _probe(context: Context, model: ModelFiles, subject: str, device: str, repet
         settings=_settings(report, run_id(started_at, context.client.alias, f"{RunKind.MICRO}-{subject}"), started_at),
         load=load(report),
         decoding=Decoding(temperature=0.0, do_sample=False, ignore_eos=True),
-        arms=report.arms,
+        arms=(*report.arms, *(left_out.arm for left_out in report.skipped)),
         metrics=measured(report, timed.seconds, timed.peak_rss_bytes, device),
         native={
             "pytest_benchmark": {"seconds": [*timed.seconds]},
@@ -141,6 +166,13 @@ def _probe(context: Context, model: ModelFiles, subject: str, device: str, repet
         },
         **common,
     )
+
+
+def came_to_nothing(outcome: Outcome, words: str) -> Missing:
+    """Tell a benchmark that left itself out from one that failed."""
+    if outcome is Outcome.RAISED and words.startswith(SKIPPED):
+        return Missing(missing=MissingReason.SKIPPED, detail=runtime_words(words.removeprefix(SKIPPED)))
+    return Missing(missing=MissingReason.FAILED, detail=f"{outcome}: {runtime_words(words)}")
 
 
 def doubts(report: Report, device: str) -> tuple[str, ...]:

@@ -11,12 +11,16 @@ from probes.devices.engine import Answer
 from probes.evidence import Arm, Missing
 from probes.schema import Model
 
+# Fewer samples give no 95 % interval of a median.
+MIN_REPETITIONS = 6
+
 
 class Request(Model):
     """One request of a round, timed from the moment the round began."""
 
     prompt_tokens: int
     tokens: tuple[int, ...]
+    steps: int
     steps_to_first: int
     ttft_s: float
     latency_s: float
@@ -28,6 +32,7 @@ class Request(Model):
         return cls(
             prompt_tokens=prompt_tokens,
             tokens=answer.tokens,
+            steps=answer.steps,
             steps_to_first=answer.steps_to_first,
             ttft_s=answer.ttft_s,
             latency_s=answer.latency_s,
@@ -44,6 +49,13 @@ class Round(Model):
     power_w: float | Missing
 
 
+class Skipped(Model):
+    """An arm that was not measured, and why."""
+
+    arm: Arm
+    reason: str
+
+
 class Report(Model):
     """Everything a benchmark measured but the time of each round, which pytest-benchmark keeps.
 
@@ -51,6 +63,7 @@ class Report(Model):
     """
 
     arms: tuple[Arm, ...]
+    skipped: tuple[Skipped, ...] = ()
     rounds: tuple[Round, ...]
     dumps: dict[str, Dump]
     schedule: str

@@ -24,6 +24,8 @@ def run_benchmark(
     device: str,
     quick: bool,
     repetitions: int | None,
+    budget_s: float | None,
+    head: str | None,
     scratch: str,
     emit: Callable[[JsonValue], None],
 ) -> JsonValue:
@@ -40,9 +42,12 @@ def run_benchmark(
         *("-c", os.devnull, "--rootdir", str(folder.parents[1]), "--import-mode=importlib"),
         *("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider", "-o", "python_files=bench_*.py", "-q"),
         *("--benchmark-json", str(written), "--benchmark-storage", f"file://{scratch}", "--benchmark-disable-gc"),
+        *("--basetemp", str(Path(scratch) / "tmp")),
         *("--ir", ir, "--device", device),
         *(["--quick"] if quick else []),
         *(["--repetitions", str(repetitions)] if repetitions else []),
+        *(["--budget", str(budget_s)] if budget_s else []),
+        *(["--head", head] if head else []),
     ]
     pytest.main(arguments, plugins=[listener])
     entries = json.loads(written.read_bytes())["benchmarks"] if written.exists() and written.stat().st_size else []

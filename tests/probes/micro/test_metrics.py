@@ -9,16 +9,26 @@ from pydantic import ValidationError
 
 from probes.evidence import Arm, Metric, Missing, MissingReason, Per
 from probes.micro.metrics import CONTRACT, measured, p95, unmeasured
-from probes.micro.rounds import Report, Request, Round
+from probes.micro.rounds import Report, Request, Round, Skipped
 
 NO_SENSOR = Missing(missing=MissingReason.NO_SENSOR, detail="no RAPL package")
 OFF = Arm(name="off", role="baseline", settings={"enable_prefix_caching": False})
 ON = Arm(name="on", role="candidate", settings={"enable_prefix_caching": True})
 
 
-def request(ttft_s: float = 0.5, latency_s: float = 1.0, tokens: tuple[int, ...] = (7, 8, 9, 10)) -> Request:
+def request(
+    ttft_s: float = 0.5, latency_s: float = 1.0, tokens: tuple[int, ...] = (7, 8, 9, 10), steps: int | None = None
+) -> Request:
     rate = (len(tokens) - 1) / (latency_s - ttft_s)
-    return Request(prompt_tokens=160, tokens=tokens, steps_to_first=1, ttft_s=ttft_s, latency_s=latency_s, decode_tok_s=rate)
+    return Request(
+        prompt_tokens=160,
+        tokens=tokens,
+        steps=steps or len(tokens),
+        steps_to_first=1,
+        ttft_s=ttft_s,
+        latency_s=latency_s,
+        decode_tok_s=rate,
+    )
 
 
 def row(arm: str, *requests: Request, power_w: float | Missing = NO_SENSOR) -> Round:
@@ -127,3 +137,44 @@ def test_a_failed_benchmark_answers_the_whole_contract_with_its_words() -> None:
 def test_rounds_that_do_not_alternate_are_no_report(arms: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError, match="rounds that alternate between off, on"):
         report(*(row(arm) for arm in arms))
+
+
+PLAIN = Arm(name="plain", role="baseline")
+DRAFTS = Arm(name="k=3", role="candidate", settings={"num_assistant_tokens": 3})
+LATE = Arm(name="k=5", role="candidate", settings={"num_assistant_tokens": 5})
+
+
+def drafting(*rounds: Round) -> tuple[Metric, ...]:
+    made = report(row("off"), row("on")).model_copy(
+        update={"arms": (PLAIN, DRAFTS), "rounds": rounds, "skipped": (Skipped(arm=LATE, reason="budget: too slow"),)}
+    )
+    return measured(made, [1.0] * len(rounds), peak_rss_bytes=1, device="CPU")
+
+
+def test_drafts_that_are_never_right_give_the_price_of_a_step() -> None:
+    """Three steps in 0.5 s without drafts, three in 1 s with them: each has to bring two tokens."""
+    metrics = drafting(row("plain", request(0.5, 1.0)), row("k=3", request(0.5, 1.5)))
+    assert found(metrics, "tokens_per_step", "k=3").samples == (1.0,)
+    assert found(metrics, "break_even_tokens_per_step", "k=3").samples == (2.0,)
+    assert found(metrics, "accepted_tokens", "k=3").samples == (0.0,)
+
+
+def test_drafts_that_are_right_have_the_same_price() -> None:
+    """One step of the same length brings all three tokens: the price of a step stays, and is exceeded."""
+    metrics = drafting(row("plain", request(0.5, 1.0)), row("k=3", request(0.5, 0.5 + 1 / 3, steps=2)))
+    assert found(metrics, "tokens_per_step", "k=3").samples == (3.0,)
+    assert found(metrics, "break_even_tokens_per_step", "k=3").samples[0] == pytest.approx(2.0)
+    assert found(metrics, "accepted_tokens", "k=3").samples == (2.0,)
+
+
+def test_an_arm_that_was_left_out_says_so_in_every_metric_of_an_arm() -> None:
+    metrics = drafting(row("plain"), row("k=3"))
+    left_out = [metric for metric in metrics if metric.arm == "k=5"]
+    assert {metric.name for metric in left_out} > {"ttft_s", "decode_tok_s", "break_even_tokens_per_step"}
+    reasons = {(metric.missing.missing, metric.missing.detail) for metric in left_out if metric.missing}
+    assert reasons == {(MissingReason.SKIPPED, "budget: too slow")}
+
+
+def test_benchmarks_without_drafts_have_no_price() -> None:
+    metrics = measured(report(row("off"), row("on")), [1.0, 1.0], peak_rss_bytes=1, device="CPU")
+    assert not [metric for metric in metrics if "tokens_per_step" in metric.name]

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from probes.child import Outcome
 from probes.context import Context
 from probes.devices.dump import Dump
 from probes.errors import UsageError
 from probes.evidence import Device, Load, Missing, MissingReason, Run, RunKind, read_run, write_run
 from probes.micro.metrics import CONTRACT
-from probes.micro.probe import doubts, probe_micro, read, written
+from probes.micro.probe import came_to_nothing, doubts, probe_micro, read, written
 from probes.micro.rounds import Report, Request, Round
 from probes.model import ModelFiles
 
@@ -81,6 +82,28 @@ def test_four_requests_run_in_one_batch(context: Context, model_files: ModelFile
 
 
 @pytest.mark.engine
+def test_a_head_with_random_weights_is_never_right_and_has_a_price(context: Context, model_files: ModelFiles) -> None:
+    run = shortened(context, model_files, "speculative-break-even")
+    assert [arm.name for arm in run.arms[:2]] == ["plain", "EAGLE-3 random head, k=3"]
+    assert run.arms[1].settings["draft_vocab"] == 12_288
+    assert samples(run, "tokens_per_step", 1) == (1.0, 1.0)
+    assert samples(run, "accepted_tokens", 1) == (0.0, 0.0)
+    assert min(samples(run, "break_even_tokens_per_step", 1)) > 0
+    for arm in run.arms[2:]:
+        price = run.metric("break_even_tokens_per_step", arm.name)
+        assert price is not None
+        assert price.missing == Missing(missing=MissingReason.SKIPPED, detail="quick")
+
+
+def test_a_benchmark_that_left_itself_out_did_not_fail() -> None:
+    words = "Skipped: budget: 6 repetitions of all 9 arms take about 204 s of 45 s"
+    skipped = came_to_nothing(Outcome.RAISED, words)
+    assert (skipped.missing, skipped.detail) == (MissingReason.SKIPPED, words.removeprefix("Skipped: "))
+    failed = came_to_nothing(Outcome.CRASHED, words)
+    assert (failed.missing, failed.detail) == (MissingReason.FAILED, f"crashed: {words}")
+
+
+@pytest.mark.engine
 def test_a_model_that_cannot_be_loaded_is_an_invalid_run_with_the_runtime_s_words(
     context: Context, model_files: ModelFiles, tmp_path: Path
 ) -> None:
@@ -113,7 +136,7 @@ def rounds(repetitions: int, **scheduler: str) -> Report:
     from probes.micro.bench_prefix_caching import VARIANTS
 
     arms = tuple(variant.arm for variant in VARIANTS)
-    request = Request(prompt_tokens=1, tokens=(1, 2), steps_to_first=1, ttft_s=0.1, latency_s=0.2, decode_tok_s=10.0)
+    request = Request(prompt_tokens=1, tokens=(1, 2), steps=2, steps_to_first=1, ttft_s=0.1, latency_s=0.2, decode_tok_s=10.0)
     base = Round(arm="", requests=(request,), cache_usage_percent=1.0, power_w=NO_SENSOR)
     dumps = {
         arm.name: Dump(
