@@ -27,6 +27,7 @@ from probes.errors import AdrError, UsageError
 from probes.evidence import Missing, MissingReason, Tool
 from probes.fleet import Fleet, ProbeLimits, load_fleet, reference_name
 from probes.host import read_host
+from probes.load.arguments import add_arguments
 from probes.model import default_cache, prepare_model
 from probes.plan import Part, Plan, plan
 from probes.redaction import Redactor, machine_paths
@@ -108,6 +109,16 @@ def _parser() -> argparse.ArgumentParser:
     speculation.add_argument("--quick", action="store_true", help="one length of drafts only")
     speculation.add_argument("--json", action="store_true", help="print the whole runs as JSON")
     speculation.set_defaults(command=_speculation)
+
+    load = commands.add_parser(
+        "load",
+        help="put load on one address and measure it",
+        description="Put load on one address and measure it. Streams are read to their end; an address that is neither this "
+        "machine nor in the inventory gets 2 small requests unless --allow-load stands there.",
+        epilog="Exit codes: 0 valid run, 1 run that may not be used (the file says why), 2 nothing could be asked, 130 Ctrl-C.",
+    )
+    add_arguments(load)
+    load.set_defaults(command=_load)
     return parser
 
 
@@ -190,6 +201,17 @@ def _speculation(arguments: argparse.Namespace) -> int:
     else:
         print("\n".join(lines(proven, measured)))
     return EXIT_OK
+
+
+def _load(arguments: argparse.Namespace) -> int:
+    from probes.load.command import load
+
+    console = _console(stderr=True)
+
+    def context_for(fleet: Fleet | None, secrets: Sequence[str]) -> Context:
+        return _context(Path(), fleet, quick=False, console=console, secrets=secrets)
+
+    return load(arguments, os.environ, context_for, lambda line: print(line, flush=True))
 
 
 def _parts(words: Sequence[str]) -> list[Part]:

@@ -81,6 +81,7 @@ class RunKind(StrEnum):
     ENDPOINT = "endpoint"
     MICRO = "micro"
     SURVEY = "survey"
+    LOAD = "load"
 
 
 class CapabilityState(StrEnum):

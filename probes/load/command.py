@@ -1,0 +1,276 @@
+"""The load command from its words to its exit code: permission first, then one request, then the load."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from probes.context import Context
+from probes.endpoints.address import check_key, ignored_proxies, parse_address
+from probes.endpoints.quoting import Quoter
+from probes.errors import ProbeError, UsageError
+from probes.evidence import FleetScope, Scope, write_run
+from probes.files import write_atomic
+from probes.fleet import Fleet, load_fleet, resolve
+from probes.load.arguments import shapes
+from probes.load.arrivals import Arrivals
+from probes.load.crew import dismiss, hire
+from probes.load.outcome import Failure, Outcome
+from probes.load.permission import Permission, permission
+from probes.load.report import SCHEMA, document, evidence, first_token_note, lines
+from probes.load.run import Finding, Gate, Shape, doors, measure
+from probes.load.task import Door
+
+EXIT_OK, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 130
+_PREFIXES = ("/v1", "/v3")
+_FIRST_TOKENS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A gate that one request went through, how requests have to be written for it, and what a reader must know."""
+
+    gate: Gate
+    door: Door
+    usage: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aim:
+    """What is measured: the way to ask it and the names it goes by."""
+
+    gate: Gate
+    permission: Permission
+    subject: str
+    scope: Scope
+    shown: str
+    quoter: Quoter
+
+
+def load(
+    given: argparse.Namespace,
+    environ: Mapping[str, str],
+    context_for: Callable[[Fleet | None, Sequence[str]], Context],
+    tell: Callable[[str], None],
+) -> int:
+    """Measure one address; 0 for a valid run, 1 for one that may not be used, 130 for one that was stopped by hand.
+
+    Raises:
+        UsageError: a word of the command line cannot be meant.
+        InputError: the address or the key cannot be used as written.
+        ProbeError: the first request was not answered; the file says so too.
+    """
+    asked = shapes(given)
+    fleet = load_fleet(given.fleet) if given.fleet.exists() else None
+    if fleet is None and given.fleet != Path("fleet.yml"):
+        raise UsageError(f"--fleet {given.fleet}: does not exist")
+    _check_target(given.json)
+    aim, found, context = _aim(given, environ, fleet, context_for)
+    if proxies := ignored_proxies(environ):
+        tell(proxies)
+    first, limited = bounded(asked[0], aim.permission)
+    # They start while the first request is out, so that the load follows it without a gap.
+    hired = hire(first.processes)
+    try:
+        if isinstance(found, ProbeError):
+            raise found
+        way = _knock(aim, first, found, context)
+        notes = (*filter(None, [limited]), *way.notes, first_token_note(first))
+        way = replace(way, notes=notes)
+        return _measure_all(asked, way, aim=aim, hired=hired, context=context, given=given, tell=tell)
+    except ProbeError as exc:
+        words = aim.quoter.line(str(exc))
+        _write(given.json, [_nothing(words, aim.shown)])
+        raise ProbeError(f"{aim.shown}: {words}") from exc
+    finally:
+        dismiss(hired)
+
+
+def _measure_all(
+    asked: Sequence[Shape],
+    way: Way,
+    *,
+    aim: Aim,
+    hired: Sequence[subprocess.Popen[bytes]],
+    context: Context,
+    given: argparse.Namespace,
+    tell: Callable[[str], None],
+) -> int:
+    """Run one shape after the other; the file is written after each, and one that was stopped is the last."""
+    documents: list[dict[str, JsonValue]] = []
+    codes = [EXIT_OK]
+    for shape in asked:
+        allowed = replace(bounded(shape, aim.permission)[0], usage=way.usage)
+        finding = measure(way.gate, allowed, way.door, context.clock(), hired if shape is asked[0] else ())
+        run = evidence(context, finding, subject=aim.subject, scope=aim.scope, url=aim.shown, quoter=aim.quoter)
+        documents.append(document(finding, run, aim.quoter, way.notes))
+        _write(given.json, documents)
+        if given.out is not None:
+            tell(f"evidence: {write_run(run, given.out)}")
+        for line in lines(finding, aim.quoter, way.notes if shape is asked[0] else ()):
+            tell(line)
+        codes.append(_code(finding))
+        if finding.halts:
+            break
+    return max(codes)
+
+
+def _aim(
+    given: argparse.Namespace,
+    environ: Mapping[str, str],
+    fleet: Fleet | None,
+    context_for: Callable[[Fleet | None, Sequence[str]], Context],
+) -> tuple[Aim, list[Door] | ProbeError, Context]:
+    """Find out what is asked and what may be sent there; a name that is not known is a result, told later."""
+    address = parse_address(given.url, "--url")
+    key = None
+    if given.key_env:
+        key = environ.get(given.key_env, "").strip()
+        if not key:
+            raise UsageError(f"--key-env {given.key_env}: is unset or empty; expected a variable that holds the key")
+    gate = Gate(address=address, ca_file=_authority(given.ca_file, "--ca-file"), insecure=given.insecure)
+    found: list[Door] | ProbeError
+    try:
+        found = doors(gate)
+    except ProbeError as exc:
+        found = exc
+    hosts = [str(door.address[0]) for door in found] if isinstance(found, list) else []
+    allowed = permission(address, hosts, fleet, environ, allow_load=given.allow_load)
+    if key is None and allowed.service is not None and allowed.service.api_key:
+        key = resolve(allowed.service.api_key, environ)
+    if key is not None:
+        gate = replace(gate, key=check_key(key, given.key_env or "key"))
+    context = context_for(fleet, [key] if key else [])
+    shown = allowed.service.url if allowed.service is not None and allowed.service.url else address.root + address.api
+    scope = FleetScope(service=allowed.name) if allowed.name else context.local
+    aim = Aim(
+        gate=gate,
+        permission=allowed,
+        subject=allowed.name or urlsplit(address.root).netloc,
+        scope=scope,
+        shown=shown,
+        quoter=Quoter(context.redact, key=key, address=address, shown=shown),
+    )
+    return aim, found, context
+
+
+def bounded(shape: Shape, allowed: Permission) -> tuple[Shape, str]:
+    """Cut a shape down to what is allowed, and say so; the first request of all counts too."""
+    limits = allowed.limits
+    if limits is None:
+        return shape, ""
+    if limits.requests < 2:
+        raise UsageError(f"--url: may be sent {limits.requests} requests and a load needs at least two ({allowed.why})")
+    most = limits.requests - 1
+    warmup = min(shape.warmup, max(0, most - (shape.requests or most)))
+    cut = replace(
+        shape,
+        concurrency=min(shape.concurrency, limits.concurrency),
+        max_tokens=min(shape.max_tokens, limits.max_tokens),
+        requests=min(shape.requests or most, most - warmup),
+        warmup=warmup,
+        at_most=most,
+        guards=replace(shape.guards, timeout_s=min(shape.guards.timeout_s, limits.timeout_s)),
+    )
+    wanted = (shape.concurrency, shape.max_tokens, shape.requests or most, shape.warmup)
+    if (cut.concurrency, cut.max_tokens, cut.requests, cut.warmup) == wanted:
+        return cut, ""
+    return cut, (
+        f"limited to {cut.concurrency} at a time, {limits.requests} requests and {cut.max_tokens} tokens each: {allowed.why}"
+    )
+
+
+def _knock(aim: Aim, shape: Shape, found: Sequence[Door], context: Context) -> Way:
+    """Send one small request before any load, and learn address, API prefix and whether usage may be asked for.
+
+    Raises:
+        ProbeError: it was not answered; the words are the server's.
+    """
+    small = replace(
+        shape,
+        arrivals=Arrivals.CLOSED,
+        rate=0.0,
+        concurrency=1,
+        requests=1,
+        duration_s=None,
+        warmup=0,
+        warmup_s=0.0,
+        cooldown_s=0.0,
+        at_most=1,
+        max_tokens=min(shape.max_tokens, _FIRST_TOKENS),
+        workers=1,
+    )
+    notes: list[str] = []
+    words = "its name leads to no address"
+    for door in found:
+        for api in (aim.gate.address.api,) if aim.gate.address.api else _PREFIXES:
+            gate = replace(aim.gate, address=replace(aim.gate.address, api=api))
+            outcome, usage = _ask(gate, small, door, context)
+            if outcome.failure is None:
+                if not usage:
+                    notes.append("the server refuses to be asked for token counts in a stream")
+                return Way(gate=gate, door=door, usage=usage, notes=tuple(notes))
+            words = f"{outcome.failure}: {outcome.words}"
+            if outcome.failure is not Failure.NOT_FOUND or "model" in outcome.words.lower():
+                break
+        if outcome.failure is not Failure.UNREACHABLE:
+            break
+        notes.append(f"{door.address[0]} was tried first: {outcome.words}")
+    raise ProbeError(words)
+
+
+def _ask(gate: Gate, shape: Shape, door: Door, context: Context) -> tuple[Outcome, bool]:
+    for usage in (True, False):
+        finding = measure(gate, replace(shape, usage=usage), door, context.clock())
+        if not finding.outcomes:
+            interrupted = [halt.words for halt in finding.halts]
+            raise (
+                KeyboardInterrupt
+                if any(halt.reason == "interrupted" for halt in finding.halts)
+                else ProbeError("; ".join(interrupted) or "no answer came")
+            )
+        outcome = finding.outcomes[0]
+        refused = outcome.failure is Failure.REFUSED and ("stream_options" in outcome.words or "include_usage" in outcome.words)
+        if not refused:
+            break
+    return outcome, usage
+
+
+def _code(finding: Finding) -> int:
+    if any(halt.reason == "interrupted" for halt in finding.halts):
+        return EXIT_INTERRUPTED
+    return EXIT_INVALID if finding.reasons else EXIT_OK
+
+
+def _authority(ca_file: str | None, place: str) -> str:
+    if ca_file is None:
+        return ""
+    if not Path(ca_file).is_file():
+        raise UsageError(f"{place} {ca_file}: does not exist; expected a file of PEM certificates")
+    return str(Path(ca_file).resolve())
+
+
+def _check_target(path: Path | None) -> None:
+    """Find out before the load, not after it, that there is nowhere to write."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise UsageError(f"--json {path}: cannot be written; expected a file in a folder that exists")
+
+
+def _nothing(words: str, url: str) -> dict[str, JsonValue]:
+    return {"schema": SCHEMA, "valid": False, "reasons": ["nothing-answered"], "notes": [words], "url": url, "metrics": {}}
+
+
+def _write(path: Path | None, documents: Sequence[dict[str, JsonValue]]) -> None:
+    """Write one run as itself and a sweep as the list of its runs."""
+    if path is None or not documents:
+        return
+    whole: JsonValue = dict(documents[0]) if len(documents) == 1 else {"schema": SCHEMA, "sweep": list(documents)}
+    write_atomic(path, (json.dumps(whole, allow_nan=False) + "\n").encode())

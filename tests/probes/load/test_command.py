@@ -1,0 +1,224 @@
+"""The command as a user runs it: what it writes, what it says, how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes.__main__ import main
+from probes.evidence import Run, RunKind, content_hash, read_runs
+from tests.loading import WHOLE, answering
+from tests.servers import Script, greeting, hear, http, saying, talking
+
+ROOT = Path(__file__).parents[3]
+METRICS = (
+    "ttft_s", "first_event_s", "first_text_s", "itl_s", "tpot_s", "decode_tok_s", "latency_s", "connect_s", "schedule_lag_s",
+    "prompt_tokens", "completion_tokens", "cached_prompt_tokens", "chunks", "tokens_per_chunk", "attempts_per_request",
+    "aggregate_tok_s", "request_rate", "goodput", "goodput_share", "error_rate", "oom_rate", "stalled_streams",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a folder without an inventory; the command works with one and without."""
+    monkeypatch.chdir(tmp_path)
+
+
+def load(script: Script, *words: str, model: str = "m") -> tuple[int, dict[str, Any]]:
+    with talking(script) as port:
+        code = main(["load", "--url", f"http://127.0.0.1:{port}", "--model", model, "--json", "out.json", *words])
+    return code, json.loads(Path("out.json").read_text(encoding="utf-8"))
+
+
+def test_file_holds_every_metric_with_unit_percentiles_samples_and_validity() -> None:
+    _, found = load(answering(WHOLE), "--concurrency", "2", "--requests", "20", "--max-tokens", "8")
+    assert tuple(found["metrics"]) == METRICS
+    for name, metric in found["metrics"].items():
+        assert {"unit", "p50", "p90", "p95", "p99", "samples", "n"} <= set(metric), name
+        assert bool(metric["samples"]) != ("missing" in metric), name
+    ttft = found["metrics"]["ttft_s"]
+    assert (ttft["unit"], ttft["n"], len(ttft["samples"])) == ("s", 20, 20)
+    assert ttft["p50"] in ttft["samples"]
+    assert found["metrics"]["error_rate"]["value"] == 0
+    assert found["valid"] is (found["reasons"] == [])
+    measured = [row for row in found["requests"] if row["phase"] == "measured"]
+    assert len(measured) == found["load"]["measured"] == 20
+    assert found["load"]["sent"] == len(found["requests"])
+
+
+def test_file_holds_the_run_as_evidence() -> None:
+    code, found = load(answering(WHOLE), "--requests", "3", "--out", "evidence", "--slo", "ttft_s=5")
+    (run,), problems = read_runs(Path("evidence"))
+    assert (problems, run.kind, run.validity.valid) == ((), RunKind.LOAD, code == 0)
+    assert Run.model_validate_json(json.dumps(found["run"])) == run
+    assert content_hash(found["run"]) == run.content_sha256
+    goodput = run.metric("goodput_share")
+    assert goodput is not None
+    assert goodput.samples == (1.0,)
+
+
+def test_sweep_is_a_list_of_runs() -> None:
+    _, found = load(answering(WHOLE), "--concurrency", "1,2", "--requests", "2")
+    assert [one["load"]["concurrency"] for one in found["sweep"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--concurrency", "0"], "--concurrency 0: expected 1 to 1024"),
+        (["--concurrency", "99999"], "expected 1 to 1024"),
+        (["--concurrency", "many"], "is not a number"),
+        (["--requests", "0"], "--requests 0: expected 1 to"),
+        (["--max-tokens", "-5"], "--max-tokens -5: expected 1 to"),
+        (["--arrivals", "poisson"], "--rate 0: expected 0.001 to"),
+        (["--rate", "5"], "a closed loop has none"),
+        (["--arrivals", "constant", "--rate", "5", "--concurrency", "1,2"], "a sweep is a closed loop"),
+        (["--shared-prefix", "1.5"], "--shared-prefix 1.5: expected 0 to 1"),
+        (["--duration-s", "nan"], "--duration-s nan: expected"),
+        (["--duration-s", "2", "--warmup-s", "3"], "leave nothing of it"),
+        (["--cooldown-s", "3"], "needs --duration-s"),
+        (["--slo", "speed=3"], "--slo speed=3: is no bound"),
+        (["--slo", "ttft_s=fast"], "is no bound"),
+        (["--model", " "], "--model: is empty"),
+        (["--key-env", "NO_SUCH_VARIABLE"], "is unset or empty"),
+        (["--ca-file", "nowhere.pem"], "--ca-file nowhere.pem: does not exist"),
+        (["--json", "no/such/folder/x.json"], "cannot be written"),
+        (["--fleet", "no-such.yml"], "--fleet no-such.yml: does not exist"),
+        (["--url", "ftp://127.0.0.1"], "is not an http(s) address"),
+        (["--url", "http://user:canary-pass@127.0.0.1:1"], "holds a user or a password"),
+        (["--url", "http://127.0.0.1:1?api_key=canary-key"], "holds a query"),
+    ],
+)
+def test_words_that_cannot_be_meant_are_told_before_anything_is_sent(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["load", "--url", "http://127.0.0.1:1", "--model", "m", *words]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.startswith("probes: ")
+    assert "canary" not in said
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        pytest.param(
+            saying(http("401 No", b'{"error": {"message": "bad key"}}')), "key refused: HTTP 401: bad key", id="wrong-key"
+        ),
+        pytest.param(
+            answering(http("404 No", b'{"error": {"message": "The model m does not exist."}}')),
+            "not found: HTTP 404: The model m does not exist.",
+            id="wrong-model",
+        ),
+        pytest.param(answering(http("404 No")), "not found: HTTP 404", id="no-such-path"),
+        pytest.param(saying(http("302 Found", b"", "Location: http://elsewhere.invalid/")), "redirected", id="redirect"),
+        pytest.param(greeting(b"SSH-2.0-OpenSSH_9.2\r\n"), "not an answer", id="another-protocol"),
+        pytest.param(saying(http("200 OK", b"<html>", "Content-Type: text/html")), "not an answer", id="login-page"),
+    ],
+)
+def test_address_that_cannot_be_measured_gets_one_request_and_a_message(
+    script: Script, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = load(script, "--concurrency", "16")
+    assert code == 2
+    assert complaint in capsys.readouterr().err
+    assert (found["valid"], found["reasons"], found["metrics"]) == (False, ["nothing-answered"], {})
+    assert complaint in found["notes"][0]
+
+
+def test_api_prefix_is_found_and_asked_for_only_once() -> None:
+    paths: list[str] = []
+
+    def v3_only(connection: Any) -> None:
+        while True:
+            path = hear(connection).split()[1].decode()
+            paths.append(path)
+            connection.sendall(WHOLE if path == "/v3/chat/completions" else http("404 No"))
+
+    code, found = load(v3_only, "--requests", "2", "--warmup", "0")
+    assert found["metrics"]["error_rate"]["value"] == 0
+    assert code in {0, 1}
+    assert paths.count("/v1/chat/completions") == 1
+
+
+def test_server_that_refuses_to_count_is_asked_without(capsys: pytest.CaptureFixture[str]) -> None:
+    def picky(connection: Any) -> None:
+        while True:
+            refused = b"stream_options" in hear(connection)
+            connection.sendall(http("400 No", b'{"error": "unknown field stream_options"}') if refused else WHOLE)
+
+    _, found = load(picky, "--requests", "2")
+    assert found["metrics"]["error_rate"]["value"] == 0
+    assert "refuses to be asked for token counts" in capsys.readouterr().out
+
+
+def test_key_is_nowhere_but_in_its_header(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("SERVICE_KEY", "canary-key-1234567890")
+    repeated = http("400 No", b'{"error": {"message": "no canary-key-1234567890 here"}}')
+    code, _ = load(answering(WHOLE, repeated), "--requests", "30", "--key-env", "SERVICE_KEY", "--out", "evidence")
+    assert code == 1
+    said = capsys.readouterr()
+    written = "".join(path.read_text(encoding="utf-8") for path in Path().rglob("*.json"))
+    assert "[redacted] here" in written
+    assert "canary" not in said.out + said.err + written
+
+
+def test_proxy_of_the_environment_is_ignored_and_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    _, found = load(answering(WHOLE), "--requests", "1")
+    assert found["metrics"]["error_rate"]["value"] == 0
+    assert "proxy in environment ignored: HTTP_PROXY" in capsys.readouterr().out
+
+
+def test_service_that_dies_half_way_leaves_what_was_measured_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    count = [0]
+
+    def mortal(connection: Any) -> None:
+        while count[0] < 9:
+            hear(connection)
+            count[0] += 1
+            connection.sendall(WHOLE)
+        connection.close()
+
+    code, found = load(mortal, "--requests", "100")
+    assert code == 1
+    assert (found["valid"], "run-of-errors" in found["reasons"]) == (False, True)
+    assert found["metrics"]["ttft_s"]["n"] == 7  # one asked first, one warmed up
+    assert found["errors"]["connection lost"]["requests"] == 5
+    assert "INVALID: run-of-errors" in capsys.readouterr().out
+
+
+def test_interrupted_run_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:
+    def slow(connection: Any) -> None:
+        while True:
+            hear(connection)
+            time.sleep(0.02)
+            connection.sendall(WHOLE)
+
+    with talking(slow) as port:
+        command = [sys.executable, "-m", "probes", "load", "--url", f"http://127.0.0.1:{port}", "--model", "m"]
+        command += ["--requests", "100000", "--workers", "1", "--json", str(tmp_path / "out.json")]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+        time.sleep(3)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        workers = [int(one) for one in children.read_text(encoding="ascii").split()]
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert found["reasons"][0] == "interrupted"
+    assert found["metrics"]["latency_s"]["n"] > 0
+    assert workers
+    for pid in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

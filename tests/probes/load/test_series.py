@@ -1,0 +1,182 @@
+"""Every metric follows its definition, and none is made of a failed request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from probes.evidence import Direction, MissingReason, Per
+from probes.load.answer import FirstToken
+from probes.load.outcome import Outcome
+from probes.load.series import Series, Slo, coalesced_share, series
+from probes.load.window import Phase, Window
+from tests.loading import DONE, MS, event, outcome, stream, usage
+
+NO_SLO = Slo(bounds={})
+OUTPUT = FirstToken.FIRST_OUTPUT
+
+
+def tokens(count: int, *, chunks: int | None = None, step_ms: float = 10.0, counted: bool = True, **fields: Any) -> Outcome:
+    """An answer of `count` tokens in `chunks` chunks, sent at 100 ms, with its first chunk at 200 ms."""
+    chunks = chunks or count
+    reads = stream(*(event({"content": "x"}) for _ in range(chunks)), (usage(count) if counted else b"") + DONE)
+    times = [150.0, *(200.0 + step_ms * n for n in range(chunks)), 200.0 + step_ms * (chunks - 1)]
+    return outcome(*reads, times_ms=times, max_tokens=10_000, **fields)
+
+
+def failed() -> Outcome:
+    return outcome(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")
+
+
+def of(outcomes: list[Outcome], *, slo: Slo = NO_SLO, phases: list[Phase] | None = None) -> dict[str, Series]:
+    measured = [
+        o for o, phase in zip(outcomes, phases or [Phase.MEASURED] * len(outcomes), strict=True) if phase is Phase.MEASURED
+    ]
+    window = Window(
+        phases=tuple(phases or [Phase.MEASURED] * len(outcomes)),
+        start_ns=min((o.start_ns for o in measured), default=0),
+        end_ns=max((o.end_ns for o in measured), default=0),
+    )
+    return {one.name: one for one in series(outcomes, window, OUTPUT, slo)}
+
+
+def test_definitions_of_one_stream() -> None:
+    found = of([tokens(11)])
+    values = {name: one.samples for name, one in found.items()}
+    assert values["ttft_s"] == pytest.approx((0.1,))
+    assert values["latency_s"] == pytest.approx((0.2,))
+    assert values["tpot_s"] == pytest.approx((0.01,))
+    assert values["decode_tok_s"] == pytest.approx((100.0,))
+    assert values["itl_s"] == pytest.approx((0.01,) * 10)
+    assert values["connect_s"] == (0.002,)
+    assert values["aggregate_tok_s"] == pytest.approx((55.0,))
+    assert values["attempts_per_request"] == (1.0,)
+
+
+def test_speculative_decoding_counts_tokens_and_gives_no_gap_between_them() -> None:
+    found = of([tokens(34, chunks=10, step_ms=1000 / 9)])
+    assert found["decode_tok_s"].samples == pytest.approx((33.0,))
+    assert found["tokens_per_chunk"].samples == (3.4,)
+    missing = found["itl_s"].missing
+    assert missing is not None
+    assert "3.4 tokens" in missing.detail
+
+
+def test_steps_that_a_parser_held_back_are_no_gap_of_zero() -> None:
+    """Two chunks for 17 tokens: nobody saw the gaps, and none is printed."""
+    found = of([tokens(17, chunks=2)])
+    assert found["itl_s"].samples == ()
+    assert found["itl_s"].document()["p50"] is None
+
+
+def test_chunks_that_came_in_one_read_make_no_gap_of_zero() -> None:
+    reads = stream(b"".join(event({"content": "x"}) for _ in range(8)), usage(8) + DONE)
+    one = outcome(*reads, times_ms=[150, 200, 300])
+    assert coalesced_share([one]) == 1.0
+    missing = of([one])["itl_s"].missing
+    assert missing is not None
+    assert "came together" in missing.detail
+
+
+def test_answer_in_one_piece_has_a_latency_and_no_first_token() -> None:
+    body = b'{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}'
+    one = outcome(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    found = of([one])
+    assert found["latency_s"].samples
+    assert found["ttft_s"].missing is not None
+    assert found["itl_s"].missing is not None
+
+
+def test_failed_request_is_in_no_latency_and_credited_no_token() -> None:
+    good = tokens(11)
+    both, alone = of([good, failed()]), of([good])
+    for name in ("ttft_s", "latency_s", "tpot_s", "decode_tok_s"):
+        assert both[name].samples == alone[name].samples
+    assert both["error_rate"].samples == (0.5,)
+    assert of([failed()])["aggregate_tok_s"].samples == ()
+
+
+def test_run_of_errors_only_has_reasons_and_no_throughput() -> None:
+    found = of([failed()] * 3)
+    assert found["error_rate"].samples == (1.0,)
+    assert found["request_rate"].samples == ()
+    missing = found["ttft_s"].missing
+    assert missing is not None
+    assert (missing.missing, "HTTP 500" in missing.detail) == (MissingReason.FAILED, True)
+
+
+def test_out_of_memory_is_told_apart() -> None:
+    body = b'{"error": {"message": "out of memory"}}'
+    oom = outcome(b"HTTP/1.1 500 No\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    found = of([tokens(3), failed(), oom, tokens(3)])
+    assert (found["error_rate"].samples, found["oom_rate"].samples) == ((0.5,), (0.25,))
+
+
+def test_stalls_and_attempts_are_visible() -> None:
+    found = of([replace(tokens(3), stalled=True, attempts=3), tokens(3)])
+    assert found["stalled_streams"].samples == (1.0,)
+    assert found["attempts_per_request"].samples == (3.0, 1.0)
+
+
+def test_tokens_count_by_their_time_stamp() -> None:
+    """A warm-up request that reaches into the window adds the chunks that came inside it, and no latency."""
+    warm = tokens(11, step_ms=20.0)
+    measured = tokens(11, sent_ns=250 * MS, last_sent_ns=250 * MS, index=1)
+    shifted = replace(measured, start_ns=250 * MS, end_ns=450 * MS)
+    found = of([warm, shifted], phases=[Phase.WARM_UP, Phase.MEASURED])
+    assert len(found["latency_s"].samples) == 1
+    inside = sum(250 < 200 + 20 * n <= 450 for n in range(11)) + sum(0 < at <= 0.2 for at in shifted.answer.arrivals_s)
+    assert found["aggregate_tok_s"].samples == pytest.approx((inside / 0.2,))
+
+
+def test_chunks_stand_in_for_tokens_and_say_so() -> None:
+    found = of([tokens(11, counted=False)])
+    assert found["completion_tokens"].missing is not None
+    assert found["tpot_s"].missing is not None
+    assert "chunks are not tokens" in found["aggregate_tok_s"].note
+    assert of([tokens(11)])["aggregate_tok_s"].note == ""
+
+
+def test_count_that_cannot_be_is_not_used() -> None:
+    one = outcome(*stream(event({"content": "a"}), event({"content": "b"}), usage(19503) + DONE), max_tokens=256)
+    found = of([one])
+    assert found["completion_tokens"].missing is not None
+    assert found["decode_tok_s"].missing is not None
+
+
+def test_zero_prompt_tokens_are_unknown() -> None:
+    assert of([outcome(*stream(event({"content": "a"}), usage(1, prompt=0) + DONE))])["prompt_tokens"].missing is not None
+
+
+def test_number_for_the_whole_run_has_no_percentiles() -> None:
+    document = of([tokens(11)])["aggregate_tok_s"].document()
+    assert document["value"] == pytest.approx(55.0)
+    assert {document[f"p{n}"] for n in (1, 5, 10, 50, 90, 95, 99)} == {None}
+
+
+def test_percentiles_need_their_number_of_requests() -> None:
+    nineteen, twenty = (of([tokens(5)] * n)["ttft_s"].document() for n in (19, 20))
+    assert (nineteen["p95"], nineteen["n"]) == (None, 19)
+    assert twenty["p95"] == pytest.approx(0.1)
+
+
+def test_goodput_counts_requests_that_keep_every_bound() -> None:
+    fast, slow = tokens(11), tokens(11, step_ms=30.0)
+    found = of([fast, slow, failed()], slo=Slo(bounds={"ttft_s": 0.2, "tpot_s": 0.02}))
+    assert found["goodput_share"].samples == pytest.approx((1 / 3,))
+    assert "tpot_s <= 0.02" in found["goodput"].note
+    assert of([fast, slow], slo=Slo(bounds={"decode_tok_s": 50.0}))["goodput_share"].samples == (0.5,)
+
+
+def test_without_an_slo_goodput_is_not_configured() -> None:
+    missing = of([tokens(3)])["goodput"].missing
+    assert missing is not None
+    assert missing.missing is MissingReason.NOT_CONFIGURED
+
+
+def test_evidence_holds_one_sample_per_request() -> None:
+    metric = of([tokens(11), tokens(11, step_ms=20.0)])["itl_s"].metric()
+    assert metric.samples == pytest.approx((0.01, 0.02))
+    assert (metric.per, metric.direction) == (Per.REQUEST, Direction.LOWER)
