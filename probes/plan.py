@@ -84,7 +84,7 @@ def _steps(
             subject="every OpenVINO device",
             target="this machine",
             load="short generations, each in a child process",
-            about_s=20 if quick else 60,
+            about_s=45 if quick else 300,
         )
     elif part is Part.MICRO:
         for subject in ("prefix caching, cold against warm", "continuous batching, 1 against 4 requests"):

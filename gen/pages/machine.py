@@ -10,7 +10,7 @@ from gen.pages.atlas import Atlas
 from gen.pages.marks import dated
 from gen.pages.matrix import matrix
 from gen.pages.page import Page
-from gen.pages.run import entries, host_entries, run_table
+from gen.pages.run import entries, host_table, run_table
 from gen.tables import Layout, columns, table
 
 INDEX = "machines/index.md"
@@ -70,7 +70,8 @@ def _page(atlas: Atlas, scope: str) -> Page:
         heading(2, text("Devices"), "devices"),
         bullets(devices) if devices else text("No device was listed by a runtime."),
         heading(2, text("The machine"), "machine"),
-        entries(list(host_entries(runs[0].client))),
+        entries([("name", text(runs[0].client.alias)), ("hardware fingerprint", code(runs[0].client.fingerprint))]),
+        host_table(runs[0].client),
         heading(2, text("Runs"), "runs"),
         run_table(atlas, runs, here),
     )
