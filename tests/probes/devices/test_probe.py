@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import openvino
 import pytest
 
 from probes.context import Context
@@ -97,11 +99,20 @@ def test_the_runtime_falls_back_to_another_attention_path_with_no_more_than_a_wa
     assert bool(found.warnings) is ("Stateful" in found.dump.title)
 
 
-def test_a_model_that_cannot_be_loaded_refuses_no_setting(quick: Context, model_files: ModelFiles, tmp_path: Path) -> None:
-    for file in model_files.ir.iterdir():
-        os.link(file, tmp_path / file.name)
-    (tmp_path / "openvino_model.xml").unlink()
-    (tmp_path / "openvino_model.xml").write_text("<net")
+def no_model(folder: Path) -> None:
+    (folder / "openvino_model.xml").write_text("<net")
+
+
+def no_language_model(folder: Path) -> None:
+    image = openvino.opset13.parameter([1, 3, 8, 8], name="image")
+    openvino.save_model(openvino.Model([openvino.opset13.relu(image)], [image]), folder / "openvino_model.xml")
+
+
+@pytest.mark.parametrize("write", [no_model, no_language_model])
+def test_a_folder_without_a_language_model_refuses_no_setting(
+    quick: Context, model_files: ModelFiles, tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path)
     (run,) = probe_devices(quick, replace(model_files, ir=tmp_path), ["CPU"])
     tried = [c for c in run.capabilities if not c.words.startswith("at the property check")]
     assert {c.state for c in tried} == {CapabilityState.FAILED}
