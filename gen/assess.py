@@ -13,7 +13,7 @@ from gen.knowledge.schema import ENGINES
 from gen.techniques import RULES
 from gen.view import FLEET, LOCAL, RELEASE, ServiceView, Sighting, View
 from probes.errors import UsageError
-from probes.evidence import Capability, FleetScope, Missing, ProvenanceKind, Run, RunKind, Technique, newest
+from probes.evidence import Capability, CapabilityState, FleetScope, Missing, ProvenanceKind, Run, RunKind, Technique, newest
 from probes.fleet import ServiceKind, Unknown
 
 EMBEDDED = "embedded"
@@ -180,13 +180,14 @@ def _observed(control: str, value: str, run: Run) -> Sighting:
 def _capabilities(runs: Iterable[Run]) -> tuple[tuple[Run, Capability], ...]:
     """Collect what each device proved to do, the last answer to each request; a quick run asks fewer of them.
 
-    An answer of another release than the last run's is history.
+    An answer of another release than the last run's is history, and a request that was skipped has none.
     """
     proven = [run for run in runs if run.kind is RunKind.DEVICES and run.validity.valid]
     found: dict[tuple[str, str, str], tuple[Run, Capability]] = {}
     for run in proven:
         if run.runtime == proven[-1].runtime:
-            found |= {(run.subject, one.name, one.requested): (run, one) for one in run.capabilities}
+            answered = (one for one in run.capabilities if one.state is not CapabilityState.SKIPPED)
+            found |= {(run.subject, one.name, one.requested): (run, one) for one in answered}
     return tuple(found[key] for key in sorted(found))
 
 

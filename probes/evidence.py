@@ -85,13 +85,14 @@ class RunKind(StrEnum):
 
 
 class CapabilityState(StrEnum):
-    """What running a request for a setting showed."""
+    """What running a request for a setting showed; nothing at all where it was skipped or failed."""
 
     REFUSED = "refused"
     ACCEPTED = "accepted"
     INERT = "inert"
     EFFECTIVE = "effective"
     FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 class EndpointState(StrEnum):
@@ -161,42 +162,86 @@ class Arm(Model):
 
 
 class Capability(Model):
-    """One request made of a device or engine and what came of it."""
+    """One request made of a device or engine and what came of it.
+
+    `documented` is what a document says about the request, to be read beside what came of it. A request
+    that serves no technique has none.
+    """
 
     name: str
-    technique: Technique
+    technique: Technique | None
     requested: str
     state: CapabilityState
     words: str = ""
     effect: str = ""
+    documented: str = ""
     seconds: float | None = None
 
 
 class HostTuning(Model):
-    """Host settings that move inference timings; each value or the reason it could not be read."""
+    """Host settings that move inference timings; each value or the reason it could not be read.
 
-    governor: str | Missing
-    huge_pages: str | Missing
-    transparent_huge_pages: str | Missing
-    swap_bytes: int | Missing
-    numa_nodes: int | Missing
-    container_cpu_limit: float | Missing
-    container_memory_bytes: int | Missing
+    The descriptions say what a setting does to inference and how it was read.
+    """
+
+    governor: str | Missing = Field(
+        description="Powersave keeps clocks low between tokens, so that short steps run slow and timings scatter. "
+        "Read from cpufreq in sysfs, over all cores."
+    )
+    huge_pages: str | Missing = Field(
+        description="Pages set aside for programs that ask for them; weights in them cost fewer address look-ups. "
+        "Read from /proc/meminfo."
+    )
+    transparent_huge_pages: str | Missing = Field(
+        description="With always, the kernel gives large pages to weights and KV cache by itself; with madvise, "
+        "only where a program asks. Read from sysfs."
+    )
+    swap_bytes: int | Missing = Field(
+        description="Weights or KV cache in swap stall every token; without swap, too large a pool ends the process instead. "
+        "Read from /proc/meminfo."
+    )
+    numa_nodes: int | Missing = Field(
+        description="Decode reads all weights for each token; from another node's memory that is slower. Counted in sysfs."
+    )
+    container_cpu_limit: float | Missing = Field(
+        description="A limit below the cores makes threads wait in turns: the runtime starts one per core it sees. "
+        "Read from the control group."
+    )
+    container_memory_bytes: int | Missing = Field(
+        description="Weights, KV cache and the copies made while compiling have to fit, or the process is killed. "
+        "Read from the control group."
+    )
 
 
 class Host(Model):
-    """A machine by its hardware. `fingerprint` is 12 hex digits over CPU, cores, memory and accelerators."""
+    """A machine by its hardware. `fingerprint` is 12 hex digits over CPU, cores, memory and accelerators.
+
+    The descriptions say what a fact does to inference and how it was read.
+    """
 
     alias: str
     fingerprint: str
-    cpu: str
-    isa: tuple[str, ...]
-    physical_cores: int | Missing
-    logical_cores: int
-    memory_bytes: int
-    os: str
-    kernel: str
-    driver: str | Missing
+    cpu: str = Field(description="Its memory channels bound decode, its cores prefill. Read from /proc/cpuinfo.")
+    isa: tuple[str, ...] = Field(
+        description="They choose the kernels: VNNI and AMX multiply 8-bit weights directly, bf16 and fp16 halve the traffic; "
+        "without them the runtime computes in f32. Those that every core has, from the flags in /proc/cpuinfo."
+    )
+    physical_cores: int | Missing = Field(
+        description="Prefill scales with cores, not with threads. Distinct core numbers in /proc/cpuinfo, "
+        "else asked of the system."
+    )
+    logical_cores: int = Field(
+        description="More than the cores means two threads share one, which adds little to inference. Counted in /proc/cpuinfo."
+    )
+    memory_bytes: int = Field(description="Weights and KV cache have to fit. Read from /proc/meminfo.")
+    os: str = Field(description="Names the build of the runtime that fits. Read from /etc/os-release.")
+    kernel: str = Field(
+        description="Carries the scheduler, and for GPUs half of the driver. Read from /proc/sys/kernel/osrelease."
+    )
+    driver: str | Missing = Field(
+        description="Kernels of an accelerator change with its driver, in speed and in what they support. "
+        "Read from the kernel modules of the devices on the PCI bus."
+    )
     tuning: HostTuning
 
 

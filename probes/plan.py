@@ -65,7 +65,10 @@ def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], s
     chosen = (Part.ENDPOINTS,) if services else tuple(part for part in Part if not parts or part in parts)
     asked = tuple(name for name in fleet.services if name in services or not services)
     embedded = not services or EMBEDDED in services
-    steps = [step for part in chosen for step in _steps(part, fleet, environ, asked, embedded=embedded, quick=quick)]
+    alone = len(chosen) == 1
+    steps = [
+        step for part in chosen for step in _steps(part, fleet, environ, asked, embedded=embedded, quick=quick, alone=alone)
+    ]
     return Plan(
         parts=chosen,
         services=asked if Part.ENDPOINTS in chosen else (),
@@ -76,7 +79,7 @@ def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], s
 
 
 def _steps(
-    part: Part, fleet: Fleet, environ: Mapping[str, str], asked: Collection[str], *, embedded: bool, quick: bool
+    part: Part, fleet: Fleet, environ: Mapping[str, str], asked: Collection[str], *, embedded: bool, quick: bool, alone: bool
 ) -> Iterator[Step]:
     if part is Part.DEVICES:
         yield Step(
@@ -84,7 +87,7 @@ def _steps(
             subject="every OpenVINO device",
             target="this machine",
             load="short generations, each in a child process",
-            about_s=35 if quick else 120,
+            about_s=65 if quick else 330 if alone else 240,
         )
     elif part is Part.MICRO:
         for subject, quick_s, full_s in (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from probes.context import Context
-from probes.devices.probe import probe_devices
+from probes.devices import probe as devices
 from probes.endpoints.embedded.server import running
 from probes.endpoints.probe import Target, probe_endpoint, survey
 from probes.evidence import Run, write_run
@@ -45,7 +45,7 @@ def run_plan(plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, s
 
 def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, str]) -> Iterable[list[Run]]:
     if part is Part.DEVICES:
-        yield probe_devices(context, prepare_model(context.cache))
+        yield devices.probe_devices(context, prepare_model(context.cache), budget=_budget(plan))
     elif part is Part.MICRO:
         model = prepare_model(context.cache)
         # One at a time, so that Ctrl-C in the second keeps the first.
@@ -57,6 +57,12 @@ def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mappi
         if plan.services:
             reached, seen = survey(context, fleet, environ, plan.services)
             yield [*reached, seen]
+
+
+def _budget(plan: Plan) -> devices.Budget:
+    if plan.quick:
+        return devices.QUICK
+    return devices.WHOLE if plan.parts == (Part.DEVICES,) else devices.BESIDE_OTHER_PARTS
 
 
 def _embedded(fleet: Fleet, context: Context) -> Run:

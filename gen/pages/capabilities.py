@@ -16,6 +16,7 @@ _MEANING = {
     CapabilityState.INERT: "taken, and shown to change nothing",
     CapabilityState.EFFECTIVE: "its effect was seen",
     CapabilityState.FAILED: "the attempt broke",
+    CapabilityState.SKIPPED: "not tried this time",
 }
 
 
@@ -25,12 +26,25 @@ def capability_table(capabilities: Sequence[Capability]) -> Markdown:
         (
             text(one.name),
             line(chip(one.state), span(text(_MEANING[one.state]), "note"), by="<br>"),
-            code(one.requested),
+            _asked(one),
             text(one.effect) if one.effect else span(text("none seen"), "absent"),
-            span(text(one.words), "words") if one.words else span(text("the runtime said nothing"), "note"),
-            text(TECHNIQUE_TITLES[one.technique]),
+            _words(one),
+            text(TECHNIQUE_TITLES[one.technique]) if one.technique else span(text("none of the seven"), "note"),
         )
         for one in capabilities
     ]
     head = columns("Capability", "Result", "Asked for", "Effect", "In its words", "Technique")
     return table(head, body, Layout.CARDS, "capabilities")
+
+
+def _asked(one: Capability) -> Markdown:
+    """Show what was asked for, and below it what a document says about that."""
+    asked = code(one.requested)
+    return line(asked, span(text(f"Documented: {one.documented}."), "note"), by="<br>") if one.documented else asked
+
+
+def _words(one: Capability) -> Markdown:
+    """Quote the runtime; what was skipped has only a reason."""
+    if one.state is CapabilityState.SKIPPED:
+        return span(text(one.words), "note")
+    return span(text(one.words), "words") if one.words else span(text("the runtime said nothing"), "note")

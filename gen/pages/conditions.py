@@ -5,14 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from gen.markdown import NOTHING, Markdown, code, line, text
+from gen.markdown import NOTHING, Markdown, code, line, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip
 from gen.spread import quantity
 from gen.tables import Layout, columns, table
-from probes.evidence import Host, Missing, Run, Scalar
+from probes.evidence import Host, HostTuning, Missing, Run, Scalar
 
 ENTRY = tuple[str, Markdown]
+# The facts of a machine in the order a reader needs them, by the field that holds each.
+HOST_FACTS = {
+    "cpu": "CPU",
+    "isa": "instruction sets",
+    "physical_cores": "physical cores",
+    "logical_cores": "logical cores",
+    "memory_bytes": "memory",
+    "os": "operating system",
+    "kernel": "kernel",
+    "driver": "driver",
+    "governor": "CPU governor",
+    "huge_pages": "huge pages",
+    "transparent_huge_pages": "transparent huge pages",
+    "swap_bytes": "swap",
+    "numa_nodes": "NUMA nodes",
+    "container_cpu_limit": "container CPU limit",
+    "container_memory_bytes": "container memory limit",
+}
 
 
 def entries(pairs: Iterable[ENTRY]) -> Markdown:
@@ -82,25 +100,19 @@ def _load(run: Run) -> Iterator[ENTRY]:
 
 def host_entries(host: Host) -> Iterator[ENTRY]:
     """List what a machine is and how it is tuned."""
-    tuning = host.tuning
     yield "name", text(host.alias)
     yield "hardware fingerprint", code(host.fingerprint)
-    yield "CPU", text(host.cpu)
-    yield "instruction sets", text(", ".join(host.isa) or "none named")
-    yield "physical cores", _value(host.physical_cores)
-    yield "logical cores", _value(host.logical_cores)
-    yield "memory", text(quantity(host.memory_bytes, "bytes"))
-    yield "operating system", text(f"{host.os}, kernel {host.kernel}")
-    yield "driver", _value(host.driver)
-    yield "CPU governor", _value(tuning.governor)
-    yield "huge pages", _value(tuning.huge_pages)
-    yield "transparent huge pages", _value(tuning.transparent_huge_pages)
-    swap = tuning.swap_bytes
-    yield "swap", absent(swap) if isinstance(swap, Missing) else text(quantity(swap, "bytes"))
-    yield "NUMA nodes", _value(tuning.numa_nodes)
-    yield "container CPU limit", _value(tuning.container_cpu_limit)
-    limit = tuning.container_memory_bytes
-    yield "container memory limit", absent(limit) if isinstance(limit, Missing) else text(quantity(limit, "bytes"))
+    yield from ((label, _host_value(host, name)) for name, label in HOST_FACTS.items())
+
+
+def host_table(host: Host) -> Markdown:
+    """Show each fact of a machine with what it does to inference and how it was read."""
+    described = {**Host.model_fields, **HostTuning.model_fields}
+    body = [
+        (text(label), _host_value(host, name), span(sentence(described[name].description or ""), "note"))
+        for name, label in HOST_FACTS.items()
+    ]
+    return table(columns("What", "Value", "What it does to inference, and how it was read"), body, Layout.CARDS, "host")
 
 
 def runtime(run: Run) -> Markdown:
@@ -122,3 +134,12 @@ def _value(value: Scalar | Missing, *, as_code: bool = False) -> Markdown:
     if isinstance(value, Missing):
         return absent(value)
     return code(str(value)) if as_code else text(str(value))
+
+
+def _host_value(host: Host, name: str) -> Markdown:
+    value = getattr(host.tuning if name in HostTuning.model_fields else host, name)
+    if isinstance(value, Missing):
+        return absent(value)
+    if name == "isa":
+        return text(", ".join(value) or "none named")
+    return text(quantity(value, "bytes") if name.endswith("_bytes") else f"{value}")

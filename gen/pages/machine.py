@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gen import paths
 from gen.markdown import Markdown, bullets, code, heading, line, link, paragraphs, span, text
 from gen.pages.atlas import Atlas
-from gen.pages.conditions import entries, host_entries
+from gen.pages.conditions import entries, host_table
 from gen.pages.marks import dated
 from gen.pages.matrix import matrix
 from gen.pages.page import Page
@@ -71,7 +71,8 @@ def _page(atlas: Atlas, scope: str) -> Page:
         heading(2, text("Devices"), "devices"),
         bullets(devices) if devices else text("No device was listed by a runtime."),
         heading(2, text("The machine"), "machine"),
-        entries(list(host_entries(runs[0].client))),
+        entries([("name", text(runs[0].client.alias)), ("hardware fingerprint", code(runs[0].client.fingerprint))]),
+        host_table(runs[0].client),
         heading(2, text("Runs"), "runs"),
         run_table(atlas, runs, here),
     )

@@ -16,7 +16,16 @@ from gen.techniques.cells import (
     together,
     unmeasured,
 )
-from gen.techniques.grounds import bench_fact, evidence, fleet_fact, known_facts, prices, setting_facts
+from gen.techniques.grounds import (
+    bench_fact,
+    capabilities_told,
+    capability_facts,
+    evidence,
+    fleet_fact,
+    known_facts,
+    prices,
+    setting_facts,
+)
 from gen.techniques.wording import capital, listing, spread_out, titles
 from gen.view import ServiceView, View, shown
 from gen.words import Decision, State, Verdict
@@ -34,6 +43,7 @@ def assess(view: View) -> Assessment:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
     facts = known_facts(view, Selects, TECHNIQUE) + _caps(view) + _incidents(view)
+    tried = capability_facts(view, TECHNIQUE)
     if decision is Decision.TUNE:
         facts += known_facts(view, Default, TECHNIQUE)
     return Assessment(
@@ -44,15 +54,18 @@ def assess(view: View) -> Assessment:
         state_text=_state_text(view, ours),
         decision=decision,
         decision_text=_decision_text(view, ours, decision),
-        why=tuple(fact.text for fact in (*facts, *_measured_facts(ours))),
+        why=(
+            *(fact.text for fact in (*facts, *_measured_facts(ours))),
+            *capabilities_told(view, TECHNIQUE),
+        ),
         next_step=_next_step(view, ours, decision),
         would_change=(
             "Measured throughput and p95 latency over several loads that favour other bounds, without errors.",
             "A bound that is observed to differ from the declared one.",
         ),
-        facts=facts,
+        facts=facts + tried,
         conflicts=prices(view, TECHNIQUE, view.text),
-        evidence=evidence(fact for cell in row for fact in cell.facts),
+        evidence=evidence(fact for cell in row for fact in cell.facts) + evidence(tried),
         cells=row,
     )
 

@@ -9,7 +9,8 @@ from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothi
 from gen.techniques.grounds import (
     absences,
     bench_fact,
-    capability_fact,
+    capabilities_told,
+    capability_facts,
     evidence,
     known_fact,
     known_facts,
@@ -19,10 +20,17 @@ from gen.techniques.grounds import (
 from gen.techniques.wording import capital, listing, titles
 from gen.view import ServiceView, View, shown
 from gen.words import Decision, State, Verdict
-from probes.evidence import Technique
+from probes.evidence import CapabilityState, Technique
 from probes.fleet import ServiceKind
 
 TECHNIQUE = Technique.FLASH_ATTENTION
+SPARSE = "use_sparse_attention"
+# The most telling first: one request in which a method changed the answer outweighs others in which it did not.
+_SAID = {
+    CapabilityState.EFFECTIVE: "changes answers to long prompts on this device",
+    CapabilityState.INERT: "changes nothing on this device",
+    CapabilityState.REFUSED: "is refused by this device",
+}
 
 
 def assess(view: View) -> Assessment:
@@ -34,7 +42,7 @@ def assess(view: View) -> Assessment:
     decision = most_urgent(ours)
     facts = absences(view, TECHNIQUE, view.text) + known_facts(view, Selects, TECHNIQUE) + _foreign(view)
     facts += known_facts(view, Supports, TECHNIQUE)
-    facts += tuple(capability_fact(run, c) for run, c in view.capabilities if c.technique is TECHNIQUE)
+    tried = capability_facts(view, TECHNIQUE)
     return Assessment(
         technique=TECHNIQUE,
         scope=view.scope,
@@ -43,7 +51,7 @@ def assess(view: View) -> Assessment:
         state_text=_state_text(view),
         decision=decision,
         decision_text=_decision_text(view, ours, decision),
-        why=tuple(fact.text for fact in facts),
+        why=(*(fact.text for fact in facts), *capabilities_told(view, TECHNIQUE)),
         next_step=_next_step(view, ours, decision),
         would_change=(
             *(
@@ -52,9 +60,9 @@ def assess(view: View) -> Assessment:
             ),
             "A release that brings a switch or a kernel for these devices.",
         ),
-        facts=facts,
+        facts=facts + tried,
         conflicts=prices(view, TECHNIQUE, view.text),
-        evidence=evidence(fact for cell in row for fact in cell.facts) + evidence(facts),
+        evidence=evidence(fact for cell in row for fact in cell.facts) + evidence(tried),
         cells=row,
     )
 
@@ -95,8 +103,16 @@ def _decide(view: View, service: ServiceView) -> Cell:
 
 
 def _sparse(view: View) -> str:
-    untried = not any(capability.technique is TECHNIQUE for _, capability in view.capabilities)
-    methods = listing(_methods(view)) if view.local and untried and _methods(view) else ""
+    """Say what is known here about sparse attention, which is off: what it did when the device was asked for it."""
+    asked = [one for _, one in view.capabilities if one.technique is TECHNIQUE and one.name == SPARSE]
+    if view.local and asked:
+        states: dict[str, set[CapabilityState]] = {}
+        for one in asked:
+            states.setdefault(one.requested.partition(",")[0], set()).add(one.state)
+        told = {method: next((s for s in _SAID if s in seen), None) for method, seen in states.items()}
+        if said := [f"{method} {_SAID[state]}" for method, state in told.items() if state is not None]:
+            return listing(said)
+    methods = listing(_methods(view)) if view.local and not asked and _methods(view) else ""
     return f"{methods} not measured here" if methods else "no sparse attention is declared"
 
 

@@ -9,11 +9,11 @@ from gen.assessment import Conflict, Fact, Ref, RefKind
 from gen.knowledge import Control, Engine, Release
 from gen.knowledge.schema import ENGINE_TITLES, Condition, Known, KnownConflict, KnownFact, Supports
 from gen.spread import quantity
-from gen.techniques.wording import capital
+from gen.techniques.wording import capital, listing
 from gen.verdict import Comparison
 from gen.view import Bench, ServiceView, Sighting, View, shown
 from gen.words import Verdict
-from probes.evidence import Capability, Missing, ProvenanceKind, Run, Technique
+from probes.evidence import Capability, CapabilityState, Missing, ProvenanceKind, Run, Technique
 
 
 def setting_fact(view: View, service: ServiceView, sighting: Sighting) -> Fact:
@@ -155,6 +155,24 @@ def capability_fact(run: Run, capability: Capability) -> Fact:
         provenance=ProvenanceKind.MEASURED,
         date=run.date,
         ref=Ref(kind=RefKind.RUN, target=run.id),
+    )
+
+
+def capability_facts(view: View, technique: Technique) -> tuple[Fact, ...]:
+    """State what became of each request that bears on a technique."""
+    return tuple(capability_fact(run, one) for run, one in view.capabilities if one.technique is technique)
+
+
+def capabilities_told(view: View, technique: Technique) -> tuple[str, ...]:
+    """Sum up, in a sentence per device and setting, what came of the values that were asked for."""
+    told: dict[tuple[str, str], dict[CapabilityState, list[str]]] = {}
+    for run, one in view.capabilities:
+        if one.technique is technique:
+            device = run.subject if isinstance(run.device, Missing) else run.device.name
+            told.setdefault((device, one.name), {}).setdefault(one.state, []).append(one.requested)
+    return tuple(
+        f"{device}: {name} was " + "; ".join(f"{state} for {listing(asked)}" for state, asked in sorted(states.items())) + "."
+        for (device, name), states in told.items()
     )
 
 

@@ -6,11 +6,11 @@ from gen.assessment import Assessment, Cell, Fact
 from gen.knowledge import Role
 from gen.knowledge.schema import Default
 from gen.techniques.cells import cells, drifting, most_urgent, nothing_here, of_text, services_of, together
-from gen.techniques.grounds import capability_fact, evidence, fleet_fact, known_facts, prices, setting_facts
+from gen.techniques.grounds import capabilities_told, capability_facts, evidence, fleet_fact, known_facts, prices, setting_facts
 from gen.techniques.wording import capital, listing, spread_out, titles, where
 from gen.view import ServiceView, Sighting, View, shown
 from gen.words import Decision, State
-from probes.evidence import Capability, CapabilityState, Run, Technique
+from probes.evidence import Capability, CapabilityState, Technique
 
 TECHNIQUE = Technique.KV_CACHE
 _UNDECLARED = "no declared pool"
@@ -25,7 +25,7 @@ def assess(view: View) -> Assessment:
     if not ours:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
-    facts = _operations(view) + tuple(capability_fact(run, c) for run, c in _capabilities(view))
+    facts, tried = _operations(view), capability_facts(view, TECHNIQUE)
     if any(_pool(view, service) is None for service in view.text):
         facts += known_facts(view, Default, TECHNIQUE)
     return Assessment(
@@ -36,16 +36,20 @@ def assess(view: View) -> Assessment:
         state_text=_state_text(view),
         decision=decision,
         decision_text=_decision_text(view, ours, decision),
-        why=(view.knowledge.techniques[TECHNIQUE].about, *(fact.text for fact in facts)),
+        why=(
+            view.knowledge.techniques[TECHNIQUE].about,
+            *(fact.text for fact in facts),
+            *capabilities_told(view, TECHNIQUE),
+        ),
         next_step=_next_step(view, ours, decision),
         would_change=(
             "Measured cache use or queueing that shows a pool too small or too large.",
             "A pool or a precision that is observed to differ from the declared one.",
             *_questions(view),
         ),
-        facts=facts,
+        facts=facts + tried,
         conflicts=prices(view, TECHNIQUE, view.text),
-        evidence=evidence(fact for cell in row for fact in cell.facts) + evidence(facts),
+        evidence=evidence(fact for cell in row for fact in cell.facts) + evidence(tried),
         cells=row,
     )
 
@@ -110,14 +114,10 @@ def _precision_text(precision: Sighting | None, tried: Capability | None) -> str
     return f"{shown(precision.value)} KV cache" + ("" if tried is None else f", {tried.state} on this device")
 
 
-def _capabilities(view: View) -> tuple[tuple[Run, Capability], ...]:
-    return tuple((run, c) for run, c in view.capabilities if c.technique is TECHNIQUE)
-
-
 def _tried(view: View, precision: Sighting) -> Capability | None:
     """Find what became of the served precision when this machine's device was asked for it."""
     asked = shown(precision.value).casefold()
-    return next((c for _, c in view.capabilities if c.technique is TECHNIQUE and c.requested.casefold() == asked), None)
+    return next((c for _, c in view.capabilities if c.name == precision.control and c.requested.casefold() == asked), None)
 
 
 def _operations(view: View) -> tuple[Fact, ...]:

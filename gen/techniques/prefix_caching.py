@@ -16,7 +16,7 @@ from gen.techniques.cells import (
     together,
     unmeasured,
 )
-from gen.techniques.grounds import bench_fact, capability_fact, evidence, fleet_fact, known_facts, prices, setting_facts
+from gen.techniques.grounds import bench_fact, capability_facts, evidence, fleet_fact, known_facts, prices, setting_facts
 from gen.techniques.wording import capital, listing, spell, spread_out, titles, where
 from gen.view import Bench, ServiceView, View
 from gen.words import Decision, State, Verdict
@@ -33,7 +33,7 @@ def assess(view: View) -> Assessment:
     if not ours:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
-    facts = _clients(view) + tuple(capability_fact(run, c) for run, c in view.capabilities if c.technique is TECHNIQUE)
+    facts = _clients(view) + capability_facts(view, TECHNIQUE)
     if any(cell.state is State.UNKNOWN for cell in ours):
         facts += known_facts(view, Default, TECHNIQUE)
     return Assessment(

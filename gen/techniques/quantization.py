@@ -5,7 +5,7 @@ from __future__ import annotations
 from gen.assessment import Assessment, Cell, Fact
 from gen.knowledge import Role
 from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
-from gen.techniques.grounds import bench_fact, capability_fact, evidence, prices, setting_facts
+from gen.techniques.grounds import bench_fact, capabilities_told, capability_facts, evidence, prices, setting_facts
 from gen.techniques.wording import amount, capital, spread_out, titles
 from gen.view import ServiceView, Sighting, View, shown
 from gen.words import Decision, State, Verdict
@@ -24,7 +24,7 @@ def assess(view: View) -> Assessment:
     if not ours:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
-    facts = tuple(capability_fact(run, c) for run, c in view.capabilities if c.technique is TECHNIQUE)
+    facts = capability_facts(view, TECHNIQUE)
     return Assessment(
         technique=TECHNIQUE,
         scope=view.scope,
@@ -33,7 +33,7 @@ def assess(view: View) -> Assessment:
         state_text=_state_text(view, row),
         decision=decision,
         decision_text=_decision_text(view, ours, decision),
-        why=(view.knowledge.techniques[TECHNIQUE].about, *(fact.text for fact in facts), *_measured(ours)),
+        why=(view.knowledge.techniques[TECHNIQUE].about, *capabilities_told(view, TECHNIQUE), *_measured(ours)),
         next_step=_next_step(view, ours, decision),
         would_change=(
             f"A task-corpus evaluation that loses more than {amount(view.gates.quality_points, 'point')}.",

@@ -19,14 +19,18 @@ from probes.devices.dump import Dump, parse_dump
 from probes.evidence import Scalar
 
 RUNTIME = "openvino-genai"
+EVICTION_SIZES = tuple(f"cache_eviction_config.{name}" for name in ("start_size", "recent_size", "max_cache_size"))
 GREEDY_EOS = 0  # any valid id: the end-of-text token is ignored, but a folder without one would hand in -1
+_WARNING = "[WARNING]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What came of one request. Steps count the engine's iterations from the request until its last token.
 
-    `chunk_bytes` is the KV cache that the first step of the batch took.
+    `pool_bytes` is the size of the KV cache after the first step of the batch and `chunk_bytes` what that
+    step took of it; `held_bytes` is what the batch held after the last step in which no request ended.
+    `log_likelihood` is the sum over the answer's tokens where log-probabilities were asked for, else 0.
     """
 
     tokens: tuple[int, ...]
@@ -34,7 +38,10 @@ class Answer:
     steps_to_first: int
     ttft_s: float
     latency_s: float
+    pool_bytes: int
     chunk_bytes: int
+    held_bytes: int
+    log_likelihood: float
 
     @property
     def tokens_per_step(self) -> float:
@@ -85,9 +92,7 @@ class Engine:
         telemetry.silence()
         import openvino_genai
 
-        config = openvino_genai.SchedulerConfig()
-        for name, value in scheduler.items():
-            _assign(config, name, value)
+        config = _scheduler(scheduler)
         beside = {} if draft is None else {"draft_model": openvino_genai.draft_model(str(draft), device, **properties)}
         with _stdout() as printed:
             pipeline = openvino_genai.ContinuousBatchingPipeline(
@@ -124,17 +129,20 @@ class Engine:
         started = time.perf_counter()
         open_requests = [_Open(handle=self._add(prompt, max_tokens, generation or {})) for prompt in prompts]
         steps = 0
-        chunk_bytes = 0
+        pool_bytes = chunk_bytes = held_bytes = 0
         while self._pipeline.has_non_finished_requests():
             self._pipeline.step()
             steps += 1
             now = time.perf_counter() - started
-            if steps == 1:
-                metrics = self._pipeline.get_metrics()
-                chunk_bytes = round(metrics.cache_usage / 100 * metrics.cache_size_in_bytes)
             for request in open_requests:
                 request.take(steps, now)
-        return tuple(request.closed(max_tokens, chunk_bytes) for request in open_requests)
+            if not any(request.has(max_tokens) for request in open_requests):
+                metrics = self._pipeline.get_metrics()
+                held_bytes = round(metrics.cache_usage / 100 * metrics.cache_size_in_bytes)
+                if steps == 1:
+                    pool_bytes, chunk_bytes = metrics.cache_size_in_bytes, held_bytes
+        cache = _Bytes(pool=pool_bytes, chunk=chunk_bytes, held=held_bytes)
+        return tuple(request.closed(max_tokens, cache) for request in open_requests)
 
     def count(
         self, prompts: Sequence[Sequence[int]], *, max_tokens: int, generation: Mapping[str, Scalar]
@@ -157,11 +165,42 @@ class Engine:
         return self._pipeline.add_request(self._requests, _ids(prompt), _config(max_tokens, generation))
 
 
-def _ids(prompt: Sequence[int]) -> Any:
+class Chooser:
+    """The pipeline that picks its attention backend itself, and falls back to another one with no more than a warning."""
+
+    def __init__(self, pipeline: Any, dump: Dump | None, warnings: tuple[str, ...]) -> None:
+        self._pipeline = pipeline
+        self.dump = dump
+        self.warnings = warnings
+
+    @classmethod
+    def open(cls, ir: Path, *, device: str, properties: Mapping[str, Scalar], scheduler: Mapping[str, Scalar]) -> Chooser:
+        """Load a model folder; a scheduler is handed over only where there are settings for one.
+
+        Raises:
+            RuntimeError: the runtime refuses the folder, the device or a setting, in its own words.
+        """
+        telemetry.silence()
+        import openvino_genai
+
+        beside = {"scheduler_config": _scheduler(scheduler)} if scheduler else {}
+        with _stdout() as printed:
+            pipeline = openvino_genai.LLMPipeline(str(ir), device, **beside, **properties)
+        said = printed.getvalue()
+        warnings = (line.removeprefix(_WARNING).strip() for line in said.splitlines() if line.startswith(_WARNING))
+        return cls(pipeline, parse_dump(said), tuple(warnings))
+
+    def answer(self, prompts: Sequence[Sequence[int]], *, max_tokens: int) -> tuple[tuple[int, ...], ...]:
+        """Give exactly `max_tokens` greedy tokens to each of some prompts of equal length."""
+        results = self._pipeline.generate(_ids(*prompts), _config(max_tokens, {}))
+        return tuple(tuple(map(int, tokens)) for tokens in results.tokens)
+
+
+def _ids(*prompts: Sequence[int]) -> Any:
     import numpy as np
     import openvino
 
-    return openvino.Tensor(np.array([prompt], dtype=np.int64))
+    return openvino.Tensor(np.array(prompts, dtype=np.int64))
 
 
 def _config(max_tokens: int, generation: Mapping[str, Scalar]) -> Any:
@@ -177,6 +216,20 @@ def _config(max_tokens: int, generation: Mapping[str, Scalar]) -> Any:
     return config
 
 
+def _scheduler(settings: Mapping[str, Scalar]) -> Any:
+    import openvino_genai
+
+    config = openvino_genai.SchedulerConfig()
+    sizes = [settings[name] for name in EVICTION_SIZES if name in settings]
+    if sizes:  # the sizes of an eviction configuration are fixed when it is made
+        mode = openvino_genai.AggregationMode.NORM_SUM
+        config.cache_eviction_config = openvino_genai.CacheEvictionConfig(*sizes, mode)
+    for name, value in settings.items():
+        if name not in EVICTION_SIZES:
+            _assign(config, name, value)
+    return config
+
+
 def _assign(config: Any, name: str, value: Scalar) -> None:
     """Set a field, which may lie in a part of the configuration and may be an enum of the runtime's."""
     part, _, rest = name.partition(".")
@@ -189,6 +242,15 @@ def _assign(config: Any, name: str, value: Scalar) -> None:
     setattr(config, name, getattr(kind, value) if isinstance(value, str) and hasattr(kind, "__members__") else value)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Bytes:
+    """The KV cache of one batch: its size, what the first step took, and what was held before the first request ended."""
+
+    pool: int
+    chunk: int
+    held: int
+
+
 class _Open:
     """One request while it runs."""
 
@@ -197,16 +259,21 @@ class _Open:
         self._tokens: list[int] = []
         self._first: tuple[int, float] | None = None
         self._last = 0, 0.0
+        self._log_likelihood = 0.0
+
+    def has(self, tokens: int) -> bool:
+        return len(self._tokens) >= tokens
 
     def take(self, steps: int, now_s: float) -> None:
         while self._handle.can_read():
             for output in self._handle.read().values():
                 self._tokens.extend(output.generated_ids)
+                self._log_likelihood += sum(output.generated_log_probs)
                 self._last = steps, now_s
         if self._tokens and self._first is None:
             self._first = (steps, now_s)
 
-    def closed(self, max_tokens: int, chunk_bytes: int) -> Answer:
+    def closed(self, max_tokens: int, cache: _Bytes) -> Answer:
         if self._first is None or len(self._tokens) != max_tokens:
             status = str(self._handle.get_status()).rpartition(".")[2]
             raise RuntimeError(f"{len(self._tokens)} of {max_tokens} tokens were generated; the request ended as {status}")
@@ -217,7 +284,10 @@ class _Open:
             steps_to_first=first,
             ttft_s=ttft_s,
             latency_s=latency_s,
-            chunk_bytes=chunk_bytes,
+            pool_bytes=cache.pool,
+            chunk_bytes=cache.chunk,
+            held_bytes=cache.held,
+            log_likelihood=self._log_likelihood,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,31 +13,35 @@ from pydantic import JsonValue
 
 from probes.child import Outcome, run_child
 from probes.context import Context
-from probes.devices.capabilities import (
-    ALWAYS_ASKED,
-    KV_PRECISION,
-    QUICK_PRECISIONS,
-    Reference,
-    Request,
-    default_trial,
-    failure,
-    judge,
-    precision_requests,
-    prefix_requests,
-    sequence_requests,
-)
+from probes.devices.capabilities import CHECKED
 from probes.devices.engine import RUNTIME
-from probes.devices.properties import absence
-from probes.devices.trial import Trial, Tried, try_settings
+from probes.devices.journal import Journal
+from probes.devices.proof import Attempt, Means, Proof, prove
+from probes.devices.properties import Check, absence
+from probes.devices.trial import try_settings
 from probes.devices.words import runtime_words
 from probes.drafts import proof as speculation
 from probes.drafts.capabilities import not_tried
-from probes.evidence import Capability, CapabilityState, Decoding, Device, Missing, MissingReason, Run, RunKind, Runtime, slug
+from probes.evidence import CapabilityState, Decoding, Device, Missing, MissingReason, Run, RunKind, Runtime, slug
 from probes.model import ModelFiles, genai_version
 from probes.schema import Model
 
 _LOOK_TIMEOUT_S = 60.0
 _LOOK_MEMORY_BYTES = 2 * 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How long the trials of one device may take and, after them, its drafts; in seconds."""
+
+    trials_s: float
+    drafts_s: float
+
+
+WHOLE = Budget(trials_s=480.0, drafts_s=180.0)
+# What six minutes for all parts leave for a device, and two minutes.
+BESIDE_OTHER_PARTS = Budget(trials_s=165.0, drafts_s=75.0)
+QUICK = Budget(trials_s=40.0, drafts_s=25.0)
 
 
 class Listing(Model):
@@ -47,26 +52,18 @@ class Listing(Model):
     versions: dict[str, str] = {}
 
 
-class Check(Model):
-    """What the plugin's own check said about the values of one property."""
+def probe_devices(
+    context: Context,
+    model: ModelFiles,
+    devices: Sequence[str] | None = None,
+    *,
+    budget: Budget = WHOLE,
+    attempt: Attempt = try_settings,
+) -> list[Run]:
+    """Probe the named devices, or all that OpenVINO has, each within a budget.
 
-    listed: tuple[str, ...] = ()
-    candidates: tuple[str, ...] = ()
-    refused: dict[str, str] = {}
-    complaint: str = ""
-
-
-class Proof(Model):
-    """Capabilities, and the native words behind them."""
-
-    capabilities: tuple[Capability, ...]
-    native: dict[str, JsonValue]
-
-
-def probe_devices(context: Context, model: ModelFiles, devices: Sequence[str] | None = None) -> list[Run]:
-    """Probe the named devices, or all that OpenVINO has.
-
-    A device that is not there, has no driver or takes the runtime down becomes a run that says so.
+    A device that is not there, has no driver or takes the runtime down becomes a run that says so. What the
+    budget leaves out is skipped, and the next start within an hour goes on from there, as after a kill.
     """
     context.say("Listing OpenVINO devices")
     started_at = context.clock()
@@ -78,10 +75,10 @@ def probe_devices(context: Context, model: ModelFiles, devices: Sequence[str] | 
     named = listing.devices if devices is None else tuple(dict.fromkeys(devices))
     if not named:
         return [_unread(context, "openvino", started_at, "OpenVINO has no device here", listing, reason="no device")]
-    return [_probe_device(context, model, device, listing) for device in named]
+    return [_probe_device(context, model, device, listing, budget=budget, attempt=attempt) for device in named]
 
 
-def _probe_device(context: Context, model: ModelFiles, name: str, listing: Listing) -> Run:
+def _probe_device(context: Context, model: ModelFiles, name: str, listing: Listing, *, budget: Budget, attempt: Attempt) -> Run:
     started_at = context.clock()
     context.say(f"{name}: reading properties")
     read = run_child(
@@ -100,12 +97,15 @@ def _probe_device(context: Context, model: ModelFiles, name: str, listing: Listi
         full_name=sent[0]["full_name"],
         properties={entry["name"]: entry["value"] for entry in sent[1:]},
     )
-    proof = _prove(context, name, model.ir)
-    drafts = _prove_drafts(context, name, model.ir, proof)
-    return context.run(
+    journal = _journal(context, device, model, listing)
+    means = Means(attempt=attempt, budget_s=budget.trials_s, journal=journal)
+    proof = prove(context, name, model.ir, _checks(name), means)
+    drafts = _prove_drafts(context, name, model.ir, proof, budget.drafts_s)
+    run = context.run(
         RunKind.DEVICES,
         slug(name),
         started_at,
+        invalid=(f"the device stopped working: {proof.lost}",) if proof.lost else (),
         server=context.client,
         device=device,
         runtime=_runtime(),
@@ -119,91 +119,50 @@ def _probe_device(context: Context, model: ModelFiles, name: str, listing: Listi
             "speculation": drafts.native,
         },
     )
+    if not proof.resumable:
+        journal.end()
+    return run
 
 
-def _prove(context: Context, device: str, ir: Path) -> Proof:
-    """Try settings one child at a time, default settings first; without those nothing else is tried."""
-    check = _check(device)
-    default = default_trial(device)
-    requests = [*precision_requests(device, check.candidates or ALWAYS_ASKED), *prefix_requests(device)]
-    if context.quick:
-        requests = [request for request in requests if _is_quick(request, check)]
-    else:
-        requests += sequence_requests(device)
-    open_trials = {request.trial: _named(request) for request in requests if _refusal(request, check) is None}
-    tried: dict[Trial, Tried] = {}
-    trials = {default: "default settings", **{trial: name for trial, name in open_trials.items() if trial != default}}
-    for number, (trial, name) in enumerate(trials.items(), start=1):
-        context.say(f"{device}: [{number}/{len(trials)}] {name}")
-        tried[trial] = try_settings(trial, ir)
-        if failure(default, tried):
-            break
-    references = [
-        Reference(name="the default" if trial == default else trials[trial], observation=result.observation)
-        for trial, result in tried.items()
-        if result.observation is not None and not failure(default, tried) and _comparable(trial, default)
-    ]
-    return Proof(
-        capabilities=tuple(
-            judge(request, refusal=_refusal(request, check), tried=tried, references=references) for request in requests
-        ),
-        native={
-            "value_check": {KV_PRECISION: check.model_dump(mode="json")},
-            "trials": {trials[trial]: _shown(result) for trial, result in tried.items()},
+def _checks(device: str) -> dict[str, Check]:
+    """Offer values to the plugin's check; what it was not asked because it crashed is not refused."""
+    result = run_child(
+        "probes.devices.properties:check_properties",
+        {"device": device, "asked": {name: [*values] for name, values in CHECKED.items()}},
+        timeout_s=_LOOK_TIMEOUT_S,
+        memory_bytes=_LOOK_MEMORY_BYTES,
+    )
+    sent: list[Any] = list(result.sent)
+    checks = {entry["name"]: Check.model_validate_json(json.dumps(entry["check"])) for entry in sent}
+    broken = f"{result.outcome}: {runtime_words(result.words)}"
+    return {name: checks.get(name, Check(complaint=broken)) for name in CHECKED}
+
+
+def _journal(context: Context, device: Device, model: ModelFiles, listing: Listing) -> Journal:
+    """Name the journal by all that may change what a trial shows."""
+    files = [(model.ir / f"openvino_model.{kind}") for kind in ("xml", "bin")]
+    return Journal.of(
+        context.cache / "unfinished",
+        {
+            "machine": context.client.fingerprint,
+            "device": [device.name, device.full_name],
+            "versions": {**listing.versions, "tool": context.tool.model_dump_json(exclude={"command"})},
+            "model": [[str(file), *_state(file)] for file in files],
         },
     )
 
 
-def _prove_drafts(context: Context, device: str, ir: Path, proof: Proof) -> speculation.Proof:
+def _prove_drafts(context: Context, device: str, ir: Path, proof: Proof, budget_s: float) -> speculation.Proof:
     """Try drafts where the engine runs at all."""
     tried = [capability for capability in proof.capabilities if capability.seconds is not None]
     broken = next((capability.words for capability in proof.capabilities if capability.state is CapabilityState.FAILED), "")
-    if not tried:
-        return speculation.Proof(capabilities=(not_tried(broken),), native={})
-    return speculation.prove(ir, device, quick=context.quick, say=context.say)
+    if not tried or proof.lost:
+        return speculation.Proof(capabilities=(not_tried(proof.lost or broken),), native={})
+    return speculation.prove(ir, device, quick=context.quick, say=context.say, budget_s=budget_s)
 
 
-def _check(device: str) -> Check:
-    """Offer all values to the plugin's check; one that takes the process down refuses nothing."""
-    result = run_child(
-        "probes.devices.properties:check_values",
-        {"device": device, "name": KV_PRECISION, "values": list(ALWAYS_ASKED)},
-        timeout_s=_LOOK_TIMEOUT_S,
-        memory_bytes=_LOOK_MEMORY_BYTES,
-    )
-    if result.outcome is not Outcome.OK:
-        return Check(complaint=f"{result.outcome}: {runtime_words(result.words)}")
-    return Check.model_validate_json(json.dumps(result.value))
-
-
-def _refusal(request: Request, check: Check) -> str | None:
-    return check.refused.get(request.requested) if request.name == KV_PRECISION else None
-
-
-def _is_quick(request: Request, check: Check) -> bool:
-    """Keep what costs nothing because the check refuses it, and the few settings that fleets use."""
-    return request.name != KV_PRECISION or request.requested in QUICK_PRECISIONS or request.requested in check.refused
-
-
-def _comparable(trial: Trial, default: Trial) -> bool:
-    """Tell whether a trial differs from the default in plugin properties only."""
-    return trial.scheduler == default.scheduler
-
-
-def _named(request: Request) -> str:
-    return f"{request.name}={request.requested}"
-
-
-def _shown(tried: Tried) -> JsonValue:
-    shown: JsonValue = {
-        "outcome": tried.outcome.value,
-        "words": tried.words,
-        "loaded": tried.loaded,
-        "seconds": round(tried.seconds, 3),
-        "peak_rss_bytes": tried.peak_rss_bytes,
-        "observation": None if tried.observation is None else tried.observation.model_dump(mode="json"),
-    }
-    return shown
+def _state(file: Path) -> list[int]:
+    return [file.stat().st_size, file.stat().st_mtime_ns] if file.exists() else []
 
 
 def _unread(context: Context, name: str, started_at: datetime, words: str, listing: Listing, *, reason: str) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from typing import Any
@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from probes import telemetry
 from probes.devices.words import runtime_words
 from probes.evidence import Missing, MissingReason
+from probes.schema import Model
 
 # Devices that run models themselves; AUTO, MULTI, HETERO and BATCH only hand on.
 PLUGINS = ("CPU", "GPU", "NPU")
@@ -21,7 +22,8 @@ _UNNAMED = "???"
 # Lists that are sets: their order differs between releases and means nothing.
 _SETS = ("OPTIMIZATION_CAPABILITIES", "AVAILABLE_DEVICES")
 _NO_DRIVER = re.compile(r"cannot load library|cannot open shared object|failed to load|no driver", re.IGNORECASE)
-_SUPPORTED = re.compile(r"Supported values: ([^\n]+)")
+# 'Supported values: u8, u4' and 'Expected AUTO/BY_CHANNEL', but not 'Expected only unsigned integer numbers'.
+_SUPPORTED = re.compile(r"Supported values: ([^\n]+)|Expected (\w+(?:/\w+)+)")
 BOGUS_VALUE = "no-such-value"
 
 
@@ -52,8 +54,26 @@ def read_properties(device: str, emit: Callable[[JsonValue], None]) -> JsonValue
     return {name: str(version.build_number) for name, version in plugin.items()}
 
 
-def check_values(device: str, name: str, values: list[str]) -> JsonValue:
-    """Offer values to the plugin's own check; it answers with the values it lists and its refusals (runs in a child).
+class Check(Model):
+    """What the plugin's own check said about the values of one property.
+
+    `candidates` are the values that it lists and those that were asked for.
+    """
+
+    listed: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    refused: dict[str, str] = {}
+    complaint: str = ""
+
+
+def check_properties(device: str, asked: dict[str, list[str]], emit: Callable[[JsonValue], None]) -> None:
+    """Check the values of several properties; those checked before a crash are sent already (runs in a child)."""
+    for name, values in asked.items():
+        emit({"name": name, "check": check_values(device, name, values).model_dump(mode="json")})
+
+
+def check_values(device: str, name: str, values: Sequence[str]) -> Check:
+    """Offer values to the plugin's own check; it answers with the values it lists and its refusals.
 
     A value that passes may still fail to compile: the check knows words, not kernels.
     """
@@ -64,13 +84,14 @@ def check_values(device: str, name: str, values: list[str]) -> JsonValue:
     listed = listed_values(complaint)
     candidates = list(dict.fromkeys([*listed, *values]))
     refused = {value: words for value in candidates if (words := _refusal(core, device, name, value)) is not None}
-    return {"listed": [*listed], "candidates": [*candidates], "refused": {**refused}, "complaint": complaint}
+    return Check(listed=listed, candidates=tuple(candidates), refused=refused, complaint=complaint)
 
 
 def listed_values(complaint: str) -> tuple[str, ...]:
     """Read the values that a plugin names when it refuses one."""
     found = _SUPPORTED.search(complaint)
-    return tuple(value for part in found[1].split(",") if (value := part.strip(" .'\""))) if found else ()
+    parts = (found[1].split(",") if found[1] else found[2].split("/")) if found else ()
+    return tuple(value for part in parts if (value := part.strip(" .'\"")))
 
 
 def as_json(value: Any) -> JsonValue:

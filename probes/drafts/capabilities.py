@@ -118,18 +118,22 @@ def judge(claim: Claim, *, tried: Tried, device: str, plain: Plain) -> Capabilit
     reply = tried.reply(claim.ask.name)
     if reply is None or reply.refusal is not None:
         state, words = _unanswered(tried, reply)
-        return _capability(claim, state, words=words, effect=claim.documented, seconds=tried.seconds)
+        return _capability(claim, state, words=words, seconds=tried.seconds)
     if tried.dump is not None and (wrong := executes_elsewhere(device, tried.dump)):
         return _capability(claim, CapabilityState.FAILED, words=wrong, seconds=tried.seconds)
     state, told = _answered(claim, reply, plain)
-    effect = "; ".join(part for part in (told, claim.documented) if part)
-    return _capability(claim, state, effect=effect, seconds=tried.seconds)
+    return _capability(claim, state, effect=told, seconds=tried.seconds)
 
 
 def not_tried(words: str) -> Capability:
     """Say that nothing could be asked of EAGLE-3, and why."""
     claim = _basic(Method.EAGLE3, {"num_assistant_tokens": CHAIN}, quick=True)[0]
     return _capability(claim, CapabilityState.FAILED, words=words)
+
+
+def skipped(claim: Claim, budget_s: float) -> Capability:
+    """Say that there was no time for a claim."""
+    return _capability(claim, CapabilityState.SKIPPED, words=f"skipped: the budget of {budget_s:g} s was spent")
 
 
 def broken_chain(capabilities: Iterable[Capability]) -> Capability | None:
@@ -232,5 +236,6 @@ def _capability(
         state=state,
         words=words,
         effect=effect,
+        documented=claim.documented,
         seconds=seconds,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,6 +25,7 @@ from probes.drafts.capabilities import (
     judge,
     lookup_claims,
     not_tried,
+    skipped,
 )
 from probes.drafts.pair import Pair, paired
 from probes.drafts.trial import Ask, Trial, Tried, try_drafts
@@ -54,6 +57,21 @@ class Session:
     trial: Trial
 
 
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """How a proof is carried out: in short or whole, until which moment, and who is told what runs."""
+
+    quick: bool
+    say: Callable[[str], None]
+    budget_s: float
+    ends_s: float
+
+    @property
+    def spent(self) -> bool:
+        """Whether the budget is used up."""
+        return time.monotonic() >= self.ends_s
+
+
 def prove(
     ir: Path,
     device: str,
@@ -62,16 +80,21 @@ def prove(
     say: Callable[[str], None],
     head: Path | None = None,
     required: bool = False,
+    budget_s: float = math.inf,
 ) -> Proof:
     """Prove what drafts do on a device; with `head` by that head, else by one built here and gone afterwards.
 
-    A target for which no head can be built is a capability that failed, and so is a device without plain
+    No engine is opened once `budget_s` seconds are spent; what it would have been asked is skipped. A target
+    for which no head can be built is a capability that failed, and so is a device without plain
     decoding; where a head is `required`, it is an error.
 
     Raises:
         InputError: no head can be built, or the given head is for another target.
         ProbeError: the runtime could not read or write a model.
     """
+    course = Course(quick=quick, say=say, budget_s=budget_s, ends_s=time.monotonic() + budget_s)
+    if course.spent:
+        return Proof(capabilities=(skipped(eagle_claims(quick=True)[1], budget_s),), native={})
     say(f"{device}: speculative decoding: plain decoding to compare with")
     exact, tried = _plain_exact(ir, device)
     native: dict[str, JsonValue] = {"plain": shown(tried)}
@@ -80,7 +103,7 @@ def prove(
         return Proof(capabilities=(not_tried(words),), native=native)
     try:
         with paired(ir, head=head, aim=often_said(exact)) as pair:
-            found = _prove(ir, device, pair, exact, quick=quick, say=say)
+            found = _prove(ir, device, pair, exact, course)
             return replace(found, native={**native, **found.native}, full_name=_full_name(tried))
     except (InputError, ProbeError) as exc:
         if required:
@@ -108,20 +131,24 @@ def shown(tried: Tried) -> JsonValue:
     return value
 
 
-def _prove(ir: Path, device: str, pair: Pair, exact: Plain, *, quick: bool, say: Callable[[str], None]) -> Proof:
-    """Try each engine in turn; a short run opens one."""
-    native: dict[str, JsonValue] = {}
-    default = None
-    if not quick:
-        default, native["plain, default cache"] = _plain_default(ir, device)
-    found: list[Capability] = []
-    native["head"] = {"built": pair.built, "draft_vocab": pair.draft_vocab, "layers": [*pair.shape.tapped]}
-    sessions = [one for one in _sessions(ir, device, pair, exact.precision) if not quick or one.name == Method.EAGLE3]
-    if quick:
+def _prove(ir: Path, device: str, pair: Pair, exact: Plain, course: Course) -> Proof:
+    """Try each engine in turn while there is time; a short run opens one."""
+    native: dict[str, JsonValue] = {
+        "head": {"built": pair.built, "draft_vocab": pair.draft_vocab, "layers": [*pair.shape.tapped]}
+    }
+    if course.quick:
         native["skipped"] = "quick: EAGLE-3 chains under an exact cache only"
+    default = None
+    found: list[Capability] = []
+    sessions = [one for one in _sessions(ir, device, pair, exact.precision) if not course.quick or one.name == Method.EAGLE3]
     for number, session in enumerate(sessions, start=1):
-        say(f"{device}: speculative decoding: [{number}/{len(sessions)}] {session.name}")
-        claims = eagle_claims(quick=True) if quick else session.claims
+        claims = eagle_claims(quick=True) if course.quick else session.claims
+        if course.spent:
+            found += [skipped(claim, course.budget_s) for claim in claims]
+            continue
+        course.say(f"{device}: speculative decoding: [{number}/{len(sessions)}] {session.name}")
+        if default is None and any(claim.against is Against.DEFAULT for claim in claims):
+            default, native["plain, default cache"] = _plain_default(ir, device)
         tried = try_drafts(_asking(session.trial, claims))
         native[session.name] = shown(tried)
         for claim in claims:
@@ -149,10 +176,6 @@ def _sessions(ir: Path, device: str, pair: Pair, precision: str) -> Iterator[Ses
 
     lookup: tuple[tuple[str, Scalar], ...] = (("prompt_lookup", True),)
     yield Session(name=Method.EAGLE3, claims=eagle_claims(quick=False), trial=head)
-    default_cache = Trial(target=pair.target, draft=pair.head, device=device, scheduler=uncached, asks=())
-    yield Session(name=f"{Method.EAGLE3}, default cache", claims=default_cache_claims(), trial=default_cache)
-    yield Session(name=Method.DRAFT_MODEL, claims=draft_model_claims(), trial=plain_target(draft=ir))
-    yield Session(name=Method.PROMPT_LOOKUP, claims=lookup_claims(), trial=plain_target(more=lookup))
     sparse: tuple[tuple[str, Scalar], ...] = (
         ("use_sparse_attention", True),
         ("sparse_attention_config.mode", "XATTENTION"),
@@ -160,6 +183,10 @@ def _sessions(ir: Path, device: str, pair: Pair, precision: str) -> Iterator[Ses
     yield beside("XATTENTION", scheduler=(*uncached, *sparse))
     yield beside("prompt_lookup", properties=(*properties, *lookup))
     yield beside("ATTENTION_BACKEND=SDPA", properties=(), stateful=True)
+    yield Session(name=Method.DRAFT_MODEL, claims=draft_model_claims(), trial=plain_target(draft=ir))
+    yield Session(name=Method.PROMPT_LOOKUP, claims=lookup_claims(), trial=plain_target(more=lookup))
+    default_cache = Trial(target=pair.target, draft=pair.head, device=device, scheduler=uncached, asks=())
+    yield Session(name=f"{Method.EAGLE3}, default cache", claims=default_cache_claims(), trial=default_cache)
 
 
 def _asking(trial: Trial, claims: tuple[Claim, ...]) -> Trial:

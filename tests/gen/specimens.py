@@ -188,6 +188,7 @@ def devices_run() -> Run:
         CapabilityState.INERT: ("f16", "", "the same token ids and cache bytes"),
         CapabilityState.REFUSED: ("u3", "Check 'supported' failed: <u3> | not implemented", ""),
         CapabilityState.FAILED: ("bf16", HOSTILE[5], ""),
+        CapabilityState.SKIPPED: ("f32", "skipped: the budget of 45 s was spent", ""),
     }
     return run(
         RunKind.DEVICES,

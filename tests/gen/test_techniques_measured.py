@@ -203,6 +203,61 @@ def test_a_quick_run_asks_less_and_takes_nothing_away() -> None:
     assert keys(local(*everything())) == keys(local(*everything(), *quick))
 
 
+def capability(name: str, requested: str, technique: Technique | None, state: CapabilityState) -> Capability:
+    return Capability(name=name, requested=requested, technique=technique, state=state)
+
+
+def asked(*capabilities: Capability, minute: int = 0) -> Run:
+    return run(RunKind.DEVICES, "cpu", minute=minute, runtime=GENAI, device=CPU, capabilities=capabilities)
+
+
+def test_what_there_was_no_time_for_says_nothing_and_takes_nothing_away() -> None:
+    skipped = dict.fromkeys((*EFFECTIVE, "f16"), CapabilityState.SKIPPED)
+    assert keys(local(*everything())) == keys(local(*everything(), devices(skipped, minute=45)))
+    rows = local(devices(skipped), endpoint(DECLARED))
+    assert not any("skipped" in fact.value for row in rows.values() for fact in row.facts)
+    assert rows[Technique.KV_CACHE].decision is Decision.BENCHMARK_FIRST
+
+
+def test_only_the_setting_of_the_same_name_speaks_for_the_served_precision() -> None:
+    other = capability("KEY_CACHE_PRECISION", "u8", Technique.KV_CACHE, CapabilityState.REFUSED)
+    rows = local(*everything(), asked(other, minute=45))
+    assert rows[Technique.KV_CACHE].decision is Decision.KEEP
+
+
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        ((CapabilityState.INERT, CapabilityState.EFFECTIVE), "XATTENTION changes answers to long prompts on this device"),
+        ((CapabilityState.INERT, CapabilityState.ACCEPTED), "XATTENTION changes nothing on this device"),
+        ((CapabilityState.REFUSED,), "XATTENTION is refused by this device"),
+        ((CapabilityState.FAILED,), "no sparse attention is declared"),
+    ],
+)
+def test_sparse_attention_is_told_by_what_it_did(states: tuple[CapabilityState, ...], told: str) -> None:
+    tried = (
+        capability("use_sparse_attention", f"XATTENTION, way {number}", Technique.FLASH_ATTENTION, state)
+        for number, state in enumerate(states)
+    )
+    rows = local(*everything(), asked(*tried, minute=45))
+    assert told in cell(rows, Technique.FLASH_ATTENTION).summary
+    assert rows[Technique.FLASH_ATTENTION].decision is Decision.NO_CHANGE
+
+
+def test_many_values_of_a_setting_are_one_reason_and_as_many_facts() -> None:
+    row = local(*everything())[Technique.KV_CACHE]
+    assert "CPU: KV_CACHE_PRECISION was effective for u4 and u8; refused for bf16." in row.why
+    assert {fact.id: fact.value for fact in row.facts}["cpu/KV_CACHE_PRECISION/bf16"] == "refused"
+
+
+def test_bounds_of_a_batch_that_were_tried_are_facts_of_batching() -> None:
+    tried = capability("dynamic_split_fuse", "false", Technique.CONTINUOUS_BATCHING, CapabilityState.EFFECTIVE)
+    nothing = capability("CACHE_DIR", "a folder", None, CapabilityState.INERT)
+    row = local(*everything(), asked(tried, nothing, minute=45))[Technique.CONTINUOUS_BATCHING]
+    assert "CPU: dynamic_split_fuse was effective for false." in row.why
+    assert row.decision is Decision.KEEP
+
+
 def test_a_busy_machine_settles_nothing_and_takes_nothing_away() -> None:
     busy = batching(2.5, samples=[0.2, 1.0, 4.0, 0.5, 2.0, 0.3, 3.0], minute=50)
     assert local(endpoint(DECLARED), busy)[Technique.CONTINUOUS_BATCHING].decision is Decision.KEEP

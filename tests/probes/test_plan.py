@@ -25,7 +25,7 @@ def test_everything_by_default_and_every_address_named() -> None:
 
 def test_a_quick_plan_is_shorter() -> None:
     slow, quick = (plan(FLEET, {}, parts=[], services=[], quick=q) for q in (False, True))
-    assert quick.about_s < 120 < slow.about_s < 360
+    assert quick.about_s < 150 < slow.about_s < 900
 
 
 def test_one_service_is_asked_alone() -> None:

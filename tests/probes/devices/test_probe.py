@@ -3,62 +3,116 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import openvino
 import pytest
 
 from probes.context import Context
-from probes.devices.probe import probe_devices
+from probes.devices.capabilities import requests
+from probes.devices.probe import Budget, probe_devices
+from probes.devices.trial import Observation, try_settings
 from probes.evidence import CapabilityState, Device, Missing, MissingReason, Run, RunKind, Technique, read_run, write_run
 from probes.model import ModelFiles, genai_version
 
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(scope="module")
-def said() -> list[str]:
-    return []
+@pytest.fixture
+def quick(context: Context) -> Context:
+    return replace(context, quick=True)
 
 
 @pytest.fixture
-def quick(context: Context, said: list[str]) -> Context:
-    return replace(context, quick=True, say=said.append)
+def bare(model_files: ModelFiles, tmp_path: Path) -> ModelFiles:
+    """The model without tokenizer, configuration and end-of-text id."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    for kind in ("xml", "bin"):
+        os.link(model_files.ir / f"openvino_model.{kind}", folder / f"openvino_model.{kind}")
+    return replace(model_files, ir=folder)
 
 
-def test_this_cpu_proves_what_it_does(quick: Context, model_files: ModelFiles, said: list[str], tmp_path: Path) -> None:
-    (run,) = probe_devices(quick, model_files, ["CPU"])
+def test_this_cpu_proves_what_it_does_within_its_budget_and_goes_on_from_there(
+    quick: Context, bare: ModelFiles, tmp_path: Path
+) -> None:
+    """The clock advances by a second at each look, two for each trial: time for the first three."""
+    said: list[str] = []
+    (run,) = probe_devices(replace(quick, say=said.append), bare, ["CPU"], budget=Budget(trials_s=4.5, drafts_s=0))
     assert read_run(write_run(run, tmp_path)).capabilities == run.capabilities
     assert (run.kind, run.subject, run.validity.valid) == (RunKind.DEVICES, "cpu", True)
     assert isinstance(run.device, Device)
     assert run.device.full_name == run.device.properties["FULL_DEVICE_NAME"]
     assert not isinstance(run.runtime, Missing)
     assert (run.runtime.name, run.runtime.version) == ("openvino-genai", genai_version())
-    assert run.model == model_files.facts
-    assert run.server == quick.client
+    assert (run.model, run.server) == (bare.facts, quick.client)
 
     states = {(c.name, c.requested): c for c in run.capabilities}
     assert states["KV_CACHE_PRECISION", "i8"].state is CapabilityState.REFUSED
     assert states["KV_CACHE_PRECISION", "i8"].words.startswith("at the property check: Wrong value i8")
-    for value in ("u8", "u4"):
-        found = states["KV_CACHE_PRECISION", value]
-        assert (found.state, found.technique) == (CapabilityState.EFFECTIVE, Technique.KV_CACHE)
-        assert found.words == f"the engine reports KV_CACHE_PRECISION {value}"
-        assert "bytes of KV cache per token against" in found.effect
-    on, off = (states["enable_prefix_caching", value] for value in ("true", "false"))
-    assert (on.state, off.state) == (CapabilityState.EFFECTIVE, CapabilityState.EFFECTIVE)
-    assert on.effect.endswith("took 4 steps to its first token, and 1 when repeated; same answer")
-    assert off.effect.endswith("took 4 steps to its first token, and 4 when repeated; same answer")
-    # Passed by the check but not tried in a quick run: nothing is said about them.
-    assert ("KV_CACHE_PRECISION", "f32") not in states
-    assert next(line for line in said if line.startswith("CPU: [")) == "CPU: [1/4] default settings"
+    u4 = states["KV_CACHE_PRECISION", "u4"]
+    assert (u4.state, u4.technique) == (CapabilityState.EFFECTIVE, Technique.KV_CACHE)
+    assert u4.words == "the engine reports KV_CACHE_PRECISION u4"
+    assert "bytes of KV cache per token against" in u4.effect
+    # Passed by the check but not part of a quick run: nothing is said about it.
+    assert ("KV_CACHE_PRECISION", "f16") not in states
+    skipped = {key for key, found in states.items() if found.state is CapabilityState.SKIPPED}
+    assert ("enable_prefix_caching", "true") in skipped
+    assert states["enable_prefix_caching", "true"].words == "skipped: the budget of 4.5 s was spent"
+    first = [line for line in said if "/" in line]
+    assert first[0].startswith("CPU: [1/")
+    assert first[0].endswith("] default settings")
+
+    said.clear()
+    (again,) = probe_devices(replace(quick, say=said.append), bare, ["CPU"], budget=Budget(trials_s=0, drafts_s=0))
+    assert not [line for line in said if "/" in line]
+    assert again.native["resumed"] == [line.partition("] ")[2] for line in first]
+    assert {(c.name, c.requested): c for c in again.capabilities}["KV_CACHE_PRECISION", "u4"] == u4
 
 
-def test_a_model_that_cannot_be_loaded_refuses_no_setting(quick: Context, model_files: ModelFiles, tmp_path: Path) -> None:
-    for file in model_files.ir.iterdir():
-        os.link(file, tmp_path / file.name)
-    (tmp_path / "openvino_model.xml").unlink()
-    (tmp_path / "openvino_model.xml").write_text("<net")
+def seen(bare: ModelFiles, name: str, requested: str) -> Observation:
+    asked = next(one for one in requests("CPU", {}) if one.name == name and one.requested.startswith(requested))
+    result = try_settings(asked.trial, bare.ir)
+    assert result.observation is not None, result.words
+    return result.observation
+
+
+def test_a_repeated_prompt_is_reused_and_the_pool_keeps_its_size(bare: ModelFiles) -> None:
+    found = seen(bare, "enable_prefix_caching", "true")
+    assert found.steps_to_first == (4, 1)
+    assert found.tokens[0] == found.tokens[1]
+    assert found.pool_bytes[0] == found.pool_bytes[1] > 0
+
+
+def test_a_cache_that_evicts_holds_less_than_went_through_it(bare: ModelFiles) -> None:
+    found = seen(bare, "use_cache_eviction", "start 32")
+    assert 0 < found.held_bytes < 200 * found.bytes_per_token
+
+
+def test_the_runtime_falls_back_to_another_attention_path_with_no_more_than_a_warning(bare: ModelFiles) -> None:
+    """On CPUs without bf16 kernels for paged attention; the others build it and warn of nothing."""
+    found = seen(bare, "ATTENTION_BACKEND", "PA, the default")
+    assert found.dump is not None
+    assert found.dump.properties["KV_CACHE_PRECISION"] == "bf16"
+    assert bool(found.warnings) is ("Stateful" in found.dump.title)
+
+
+def no_model(folder: Path) -> None:
+    (folder / "openvino_model.xml").write_text("<net")
+
+
+def no_language_model(folder: Path) -> None:
+    image = openvino.opset13.parameter([1, 3, 8, 8], name="image")
+    openvino.save_model(openvino.Model([openvino.opset13.relu(image)], [image]), folder / "openvino_model.xml")
+
+
+@pytest.mark.parametrize("write", [no_model, no_language_model])
+def test_a_folder_without_a_language_model_refuses_no_setting(
+    quick: Context, model_files: ModelFiles, tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path)
     (run,) = probe_devices(quick, replace(model_files, ir=tmp_path), ["CPU"])
     tried = [c for c in run.capabilities if not c.words.startswith("at the property check")]
     assert {c.state for c in tried} == {CapabilityState.FAILED}

@@ -71,6 +71,8 @@ def test_no_driver_and_no_device_are_told_apart(words: str, state: str) -> None:
 def test_listed_values_are_read_from_the_complaint() -> None:
     assert listed_values("Wrong value x for property key K. Supported values: u8, u4, f32\nmore") == ("u8", "u4", "f32")
     assert listed_values("Supported values: 'BY_TOKEN', 'BY_CHANNEL'.") == ("BY_TOKEN", "BY_CHANNEL")
+    assert listed_values("Wrong value x for property key K. Expected AUTO/BY_CHANNEL") == ("AUTO", "BY_CHANNEL")
+    assert listed_values("Wrong value x for property key K. Expected only unsigned integer numbers") == ()
     assert listed_values("not a complaint of that kind") == ()
 
 
@@ -94,22 +96,27 @@ def test_all_properties_of_this_cpu_are_read_or_say_why_not() -> None:
 
 def test_the_plugin_names_its_values_and_refuses_others() -> None:
     """In a fresh process: a core that has not loaded the plugin yet takes any value."""
+    mode, size = "KEY_CACHE_QUANT_MODE", "KEY_CACHE_GROUP_SIZE"
     result = run_child(
-        "probes.devices.properties:check_values",
-        {"device": "CPU", "name": "KV_CACHE_PRECISION", "values": ["u8", "i8", "f8e4m3"]},
+        "probes.devices.properties:check_properties",
+        {"device": "CPU", "asked": {"KV_CACHE_PRECISION": ["u8", "i8", "f8e4m3"], mode: ["BY_TOKEN"], size: ["x"]}},
         timeout_s=60,
         memory_bytes=2**31,
     )
     assert result.outcome is Outcome.OK, result.words
-    checked: Any = result.value
-    assert "u8" in checked["listed"]
-    assert checked["candidates"] == [*checked["listed"], "i8", "f8e4m3"]
-    assert set(checked["refused"]) == {"i8", "f8e4m3"}
-    assert checked["refused"]["i8"].startswith("Wrong value i8 for property key KV_CACHE_PRECISION. Supported values: ")
-    assert BOGUS_VALUE in checked["complaint"]
+    sent: list[Any] = list(result.sent)
+    checked = {entry["name"]: entry["check"] for entry in sent}
+    precision = checked["KV_CACHE_PRECISION"]
+    assert "u8" in precision["listed"]
+    assert precision["candidates"] == [*precision["listed"], "i8", "f8e4m3"]
+    assert set(precision["refused"]) == {"i8", "f8e4m3"}
+    assert precision["refused"]["i8"].startswith("Wrong value i8 for property key KV_CACHE_PRECISION. Supported values: ")
+    assert BOGUS_VALUE in precision["complaint"]
+    assert (checked[mode]["listed"], checked[mode]["refused"]) == (["AUTO", "BY_CHANNEL", "BY_TOKEN"], {})
+    assert (checked[size]["listed"], list(checked[size]["refused"])) == ([], ["x"])
 
 
 def test_a_property_that_the_plugin_lacks_refuses_every_value() -> None:
-    checked: Any = check_values("CPU", "NO_SUCH_PROPERTY", ["1"])
-    assert checked["listed"] == []
-    assert list(checked["refused"]) == ["1"]
+    checked = check_values("CPU", "NO_SUCH_PROPERTY", ["1"])
+    assert checked.listed == ()
+    assert list(checked.refused) == ["1"]
