@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import hashlib
 import json
 import os
 import shutil
+import signal
+import socket
 import sys
+import types
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import nox
 
@@ -54,8 +61,16 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def serve(session: nox.Session) -> None:
-    """Serve the site on 127.0.0.1:8000 and rebuild it when a file changes."""
+    """Serve the site on 127.0.0.1:8000 and rebuild it when a file changes.
+
+    nox -s serve -- --dev-addr 127.0.0.1:8080     on another port
+    """
     install(session)
+    host, port = _listening(session.posargs)
+    if why := _taken(host, port):
+        session.error(
+            f"{host}:{port}: cannot be listened on ({why}); expected a free port: nox -s serve -- --dev-addr HOST:PORT"
+        )
     run(session, "-m", "mkdocs", "serve", *session.posargs, env=BUILD_ENVIRONMENT)
 
 
@@ -96,6 +111,25 @@ def lint(session: nox.Session) -> None:
     run(session, "-m", "mypy")
 
 
+def _listening(words: Sequence[str]) -> tuple[str, str]:
+    """Read from the words for mkdocs where it will listen."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("-a", "--dev-addr", default="127.0.0.1:8000")
+    host, _, port = str(parser.parse_known_args(words)[0].dev_addr).rpartition(":")
+    return host.strip("[]") or "127.0.0.1", port
+
+
+def _taken(host: str, port: str) -> str:
+    """Say why nothing can listen there, '' if it can; mkdocs answers with a traceback after it has built the site."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((host, int(port)))
+    except (OSError, OverflowError, ValueError) as exc:
+        return (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
+    return ""
+
+
 def run(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
     """Run the shared environment's Python; on Ctrl-C give it time to put things away."""
     session.run(str(PYTHON), *arguments, env=env, external=True, interrupt_timeout=30, terminate_timeout=10)
@@ -111,6 +145,7 @@ def build(session: nox.Session, *arguments: str) -> None:
 
 def install(session: nox.Session, *groups: str) -> None:
     """Bring the shared environment up to date with pyproject.toml; asks no index when it is."""
+    signal.signal(signal.SIGTERM, _terminated)
     if sys.version_info < (3, 11):  # noqa: UP036 (nox itself may run on an older Python)
         session.error(f"Python {sys.version.split()[0]} runs nox; expected 3.11 or newer: python3.11 -m venv .venv")
     project = nox.project.load_toml(ROOT / "pyproject.toml")
@@ -134,6 +169,15 @@ def install(session: nox.Session, *groups: str) -> None:
         for old in ENVIRONMENT.glob(f"installed-{name}-*"):
             old.unlink()
         stamp.touch()
+
+
+def _terminated(_signal: int, _frame: types.FrameType | None) -> NoReturn:
+    """Hand `kill` on to whatever runs, then wait for its end as after Ctrl-C; nox would leave it running."""
+    for children in Path("/proc/self/task").glob("*/children"):  # elsewhere nox ends it when its patience is over
+        for pid in children.read_text(encoding="ascii").split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGTERM)
+    raise KeyboardInterrupt
 
 
 def _stamp(name: str, packages: list[str]) -> Path:

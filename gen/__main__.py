@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
-from pathlib import Path
 
-from rich.console import Console
-
-from gen.commands.arguments import parser
-from gen.commands.call import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNUSABLE, Call, Outcome
-from gen.days import build_day
-from probes.errors import AdrError, UsageError
-
+_STOPPED = "stopped; what was written until then is whole"
 _PLAIN_WIDTH = 120
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import date
+    from pathlib import Path
+
+    from gen.commands.call import Outcome
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every foreseeable failure is a message on stderr and exit code 2."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character must not end the command.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        outcome = run(sys.argv[1:] if argv is None else argv, os.environ, datetime.now(UTC).date(), Path.cwd())
-        _print(outcome)
-    except AdrError as exc:
-        print(f"gen: {exc}".replace("\n", "\ngen: "), file=sys.stderr)
-        return EXIT_UNUSABLE
+        from probes.ending import carry_out
+
+        return carry_out("gen", lambda: _command(sys.argv[1:] if argv is None else argv), stopped=_STOPPED)
     except KeyboardInterrupt:
-        print("gen: stopped; what was written until then is whole", file=sys.stderr)
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has seen enough; Python would complain once more while closing the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
+        sys.stderr.write(f"gen: {_STOPPED}\n")
+        return 130
+
+
+def _command(argv: Sequence[str]) -> int:
+    import os
+    from datetime import UTC, datetime
+
+    from probes.files import current_folder
+
+    outcome = run(argv, os.environ, datetime.now(UTC).date(), current_folder())
+    _print(outcome)
     return outcome.code
 
 
@@ -45,6 +44,10 @@ def run(argv: Sequence[str], environ: Mapping[str, str], utc_today: date, here: 
     Raises:
         AdrError: the command line is wrong, or a file is broken.
     """
+    from gen.commands.arguments import parser
+    from gen.commands.call import Call
+    from gen.days import build_day
+
     arguments = parser().parse_args(argv)
     today = build_day(environ, utc_today, arguments.today)
     root = find_root(here) if arguments.root is None else arguments.root
@@ -59,6 +62,8 @@ def find_root(here: Path) -> Path:
     Raises:
         UsageError: neither it nor a folder above it holds a fleet.yml.
     """
+    from probes.errors import UsageError
+
     for folder in (here, *here.parents):
         if (folder / "fleet.yml").is_file():
             return folder
@@ -66,7 +71,15 @@ def find_root(here: Path) -> Path:
 
 
 def _print(outcome: Outcome) -> None:
-    console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+    from rich.console import Console
+
+    class Plain(Console):
+        """Leaves a closed pipe to whoever ends the command; rich would end it with exit code 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    console = Plain(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
     for item in outcome.shown:
         if isinstance(item, str):
             print(item)
@@ -78,4 +91,8 @@ def _print(outcome: Outcome) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+
+    from probes.ending import leave
+
+    leave(code)

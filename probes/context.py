@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from probes.evidence import Host, LocalScope, Missing, MissingReason, Run, RunKind, Scope, Tool, Validity, run_id
-from probes.redaction import Redactor
+from pydantic import BaseModel
+
+from probes.evidence import (
+    Arm,
+    Capability,
+    FleetScope,
+    Host,
+    Load,
+    LocalScope,
+    Metric,
+    Missing,
+    MissingReason,
+    ModelFacts,
+    Run,
+    RunKind,
+    Runtime,
+    Scope,
+    Setting,
+    Tool,
+    Validity,
+    run_id,
+)
+from probes.redaction import Redactor, redacted
 
 _UNASKED = Missing(missing=MissingReason.NOT_APPLICABLE)
 _MAY_BE_ABSENT = ("server", "device", "runtime", "model", "serving_sha256", "load", "decoding")
+# Text that this program chose: names, codes and hashes. Everything else of type `str` came from somewhere else.
+_OWN_WORDS: Final[Mapping[type[BaseModel], Collection[str]]] = {
+    Run: {"id", "content_sha256", "subject", "serving_sha256"},
+    LocalScope: {"fingerprint"},
+    FleetScope: {"service"},
+    Tool: {"version", "git_revision"},
+    Host: {"alias", "fingerprint", "isa"},
+    Runtime: {"name"},
+    ModelFacts: {"sha256"},
+    Load: {"schedule", "prompt_set_sha256"},
+    Validity: {"reasons"},
+    Arm: {"name"},
+    Metric: {"name", "unit", "arm"},
+    Setting: {"control"},
+    Capability: {"name", "requested"},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,4 +98,4 @@ class Context:
             validity=Validity(valid=not invalid, reasons=invalid),
             **values,
         )
-        return Run.model_validate_json(json.dumps(self.redact.json(json.loads(run.model_dump_json()))))
+        return Run.model_validate_json(redacted(run, self.redact, _OWN_WORDS).model_dump_json())

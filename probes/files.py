@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from probes.errors import HostError
+
+# As much as a large evidence file: an empty one fits on a full disk.
+_TRIAL_BYTES: Final = 2**18
+# What systems say where there are no hard links: FAT, exFAT, and shares of other systems.
+_NO_LINKS: Final = frozenset(
+    {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+)
+
+
+class TakenError(HostError):
+    """The name is taken by another file, which stays as it is."""
 
 
 def write_new(path: Path, content: bytes) -> None:
     """Write a file that must not exist yet.
 
     Raises:
-        HostError: the file exists, or the folder cannot be written.
+        TakenError: the file exists.
+        HostError: the folder cannot be written.
     """
     _write(path, content, replace=False)
 
@@ -22,10 +37,13 @@ def write_atomic(path: Path, content: bytes) -> bool:
     """Replace a file as a whole; leave it untouched and return False when nothing would change.
 
     Raises:
-        HostError: the folder cannot be written.
+        HostError: the file cannot be read, or the folder cannot be written.
     """
-    if path.is_file() and path.read_bytes() == content:
-        return False
+    try:
+        if path.is_file() and path.read_bytes() == content:
+            return False
+    except OSError as exc:
+        raise HostError(f"{path}: cannot be read ({exc.strerror})") from exc
     _write(path, content, replace=True)
     return True
 
@@ -37,8 +55,25 @@ def ensure_writable(folder: Path) -> None:
         HostError: they cannot.
     """
     handle, temporary = _temporary(folder, "probe")
-    os.close(handle)
-    temporary.unlink()
+    try:
+        _fill(handle, os.urandom(_TRIAL_BYTES))
+    except OSError as exc:
+        expected = f"a writable folder with {_TRIAL_BYTES // 2**10} KiB to spare"
+        raise HostError(f"{folder}: cannot be written ({exc.strerror}); expected {expected}") from exc
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def current_folder() -> Path:
+    """Give the current folder.
+
+    Raises:
+        HostError: it was deleted, or must not be read.
+    """
+    try:
+        return Path.cwd()
+    except OSError as exc:
+        raise HostError(f"the current folder: cannot be used ({exc.strerror}); expected one that exists") from exc
 
 
 def _temporary(folder: Path, name: str) -> tuple[int, Path]:
@@ -50,22 +85,42 @@ def _temporary(folder: Path, name: str) -> tuple[int, Path]:
     return handle, Path(path)
 
 
+def _fill(handle: int, content: bytes) -> None:
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
 def _write(path: Path, content: bytes, *, replace: bool) -> None:
     handle, temporary = _temporary(path.parent, path.name)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o644)
+        _fill(handle, content)
+        with contextlib.suppress(PermissionError):  # a file system without permissions grants them all
+            temporary.chmod(0o644)
         if replace:
             temporary.replace(path)
         else:
-            # A link fails on an existing name where a rename would silently replace it.
-            os.link(temporary, path)
+            _link(temporary, path)
     except FileExistsError as exc:
-        raise HostError(f"{path}: exists already and is never overwritten") from exc
+        raise TakenError(f"{path}: exists already and is never overwritten") from exc
     except OSError as exc:
         raise HostError(f"{path}: cannot be written ({exc.strerror})") from exc
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give a finished file its name, unless that is taken: a link fails then, where a rename would replace the other."""
+    try:
+        os.link(temporary, path)
+    except OSError as exc:
+        if exc.errno not in _NO_LINKS:
+            raise
+        # Creating the name takes it; the content follows as a whole.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        try:
+            temporary.replace(path)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise

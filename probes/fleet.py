@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, StringConstraints, model_validator
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function, plain_serializer_function_ser_schema
 
 from probes import strictyaml
 from probes.evidence import Scalar, Technique
@@ -55,6 +57,9 @@ class RuntimeName(StrEnum):
     NONE = "none"
 
 
+_ADDRESS = "an http(s) address without user, password, query or fragment, or an environment reference such as ${OVMS_URL}"
+
+
 def _reference(value: str) -> str:
     if not _REFERENCE.match(value):
         raise ValueError("an environment reference such as ${OVMS_API_KEY}; keys are never written down")
@@ -64,16 +69,30 @@ def _reference(value: str) -> str:
 def _address(value: str) -> str:
     if _REFERENCE.match(value):
         return value
-    parts = urlsplit(value)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("an http(s) address or an environment reference such as ${OVMS_URL}")
+    if "${" in value:
+        raise ValueError("one environment reference that holds the whole address, such as ${OVMS_URL}, and nothing beside it")
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise ValueError(_ADDRESS) from None
     if parts.username or parts.password or parts.query:
         raise ValueError("an address without user, password or query; keys come from the environment")
+    if not usable or parts.fragment or re.search(r"[\s\x00-\x1f]", value):
+        raise ValueError(_ADDRESS)
+    return value
+
+
+def _file(value: str) -> str:
+    if "${" in value:
+        raise ValueError("a path; an environment reference is read in 'url' and 'api_key' only")
     return value
 
 
 Address = Annotated[str, AfterValidator(_address)]
 Reference = Annotated[str, AfterValidator(_reference)]
+FileName = Annotated[str, AfterValidator(_file)]
+Count = Annotated[int, Field(ge=1)]
 
 
 class Host(Model):
@@ -124,7 +143,7 @@ class Service(Model):
     model: ServedModel | None = None
     url: Address | None = None
     api_key: Reference | None = None
-    ca_file: str | None = None
+    ca_file: FileName | None = None
     insecure_tls: bool = False
     settings: dict[str, Scalar | Declared] = {}
     as_of: date | None = None
@@ -222,11 +241,38 @@ class Policies(Model):
     freshness: Freshness = Freshness()
 
 
+class EmbeddedSettings(Model):
+    """What the embedded service is asked to run with, in the names OVMS uses; None leaves the choice to the runtime.
+
+    `cache_size` is in GiB, and 0 lets the cache grow. A count of 0 is refused here because the runtime
+    does not: with `max_num_batched_tokens` 0 it generates nothing, for ever and without a word (2026.4.1).
+    """
+
+    device: str = "CPU"
+    kv_cache_precision: str | None = Field(default=None, alias="KV_CACHE_PRECISION")
+    enable_prefix_caching: bool | None = None
+    max_num_seqs: Count | None = None
+    max_num_batched_tokens: Count | None = None
+    cache_size: Annotated[int, Field(ge=0)] | None = None
+    dynamic_split_fuse: bool | None = None
+
+
+class _AsWritten:
+    """Has the names and types of settings checked, and keeps a mapping of those that were written."""
+
+    def __get_pydantic_core_schema__(self, _source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(
+            lambda settings: settings.model_dump(by_alias=True, exclude_unset=True, exclude_none=True),
+            handler(EmbeddedSettings),
+            serialization=plain_serializer_function_ser_schema(dict),
+        )
+
+
 class LocalService(Model):
     """The embedded service of whatever machine runs the probe; its scope is that machine."""
 
     title: str
-    settings: dict[str, Scalar]
+    settings: Annotated[dict[str, Scalar], _AsWritten()]
     probing: ProbeLimits = ProbeLimits()
 
 

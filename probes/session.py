@@ -9,7 +9,7 @@ from pathlib import Path
 from probes.context import Context
 from probes.devices import probe as devices
 from probes.endpoints.embedded.server import running
-from probes.endpoints.probe import Target, probe_endpoint, survey
+from probes.endpoints.probe import INTERRUPTED, Target, probe_endpoint, survey
 from probes.evidence import Run, write_run
 from probes.files import ensure_writable
 from probes.fleet import Fleet, RuntimeName
@@ -57,6 +57,8 @@ def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mappi
         if plan.services:
             reached, seen = survey(context, fleet, environ, plan.services)
             yield [*reached, seen]
+            if INTERRUPTED in seen.validity.reasons:
+                raise KeyboardInterrupt
 
 
 def _budget(plan: Plan) -> devices.Budget:

@@ -64,7 +64,7 @@ def find_door(target: Target, root: Path) -> Door:
     """
     address = parse_address(target.url, target.place)
     if target.key is not None:
-        check_key(target.key, f"key of {target.subject}")
+        check_key(target.key, target.key_place or f"key of {target.subject}")
     tls = None
     if address.secure:
         authority = root / target.ca_file if target.ca_file else None

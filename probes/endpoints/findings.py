@@ -21,7 +21,7 @@ class Target:
     """One address to examine and what may be done to it.
 
     `shown_url` is what evidence says of the address: the reference it came from, or itself. `model` is
-    the id that the inventory names. `place` names the address in messages.
+    the id that the inventory names. `place` and `key_place` name the address and the key in messages.
     """
 
     subject: str
@@ -36,6 +36,7 @@ class Target:
     model: str | None = None
     kind: ServiceKind = ServiceKind.TEXT_GENERATION
     place: str = "url"
+    key_place: str = ""
 
     @property
     def max_tokens(self) -> int:

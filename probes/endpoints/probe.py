@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from probes.context import Context
 from probes.endpoints.address import ignored_proxies
@@ -14,7 +15,9 @@ from probes.errors import InputError, Problem, UsageError
 from probes.evidence import Endpoint, EndpointState, FleetScope, Missing, MissingReason, Run, RunKind
 from probes.fleet import Fleet, Service, reference_name, resolve
 
-__all__ = ["Means", "Pacing", "Target", "probe_endpoint", "survey"]
+__all__ = ["INTERRUPTED", "Means", "Pacing", "Target", "find_doors", "probe_endpoint", "survey"]
+
+INTERRUPTED = "interrupted"
 
 # States in which something was learned that a run of its own is worth keeping for.
 _REACHED = {EndpointState.LOADING, EndpointState.FAILED, EndpointState.LISTED, EndpointState.GENERATING}
@@ -40,8 +43,11 @@ def survey(
     """Examine the services of the inventory; give a run for each that was reached, and one of what all did.
 
     They are examined side by side, so that one that hangs delays no other; results keep the inventory's order.
+    Ctrl-C ends the asking: then the runs are those that were finished, and the one of all tells of no other
+    service and is invalid as INTERRUPTED.
 
     Raises:
+        KeyboardInterrupt: before any service was examined.
         UsageError: a name that the inventory does not know.
         InputError: every address, key and authority's file that cannot be used as written.
     """
@@ -50,44 +56,38 @@ def survey(
         raise UsageError(f"--service {unknown[0]}: is not in the inventory; expected one of {', '.join(fleet.services)}")
     started_at = context.clock()
     chosen = [name for name in fleet.services if names is None or name in names]
-    doors = _doors(context, fleet, environ, chosen)
+    doors = find_doors(context.root, fleet, environ, chosen)
     proxies = ignored_proxies(environ)
     if doors and proxies:
         context.say(proxies)
-    runs = asyncio.run(_probe_all(context, doors, means or Means()))
-    seen = {name: _seen(fleet.services[name], runs.get(name)) for name in chosen}
-    reached = [run for name, run in runs.items() if seen[name].state in _REACHED]
-    return reached, context.run(RunKind.SURVEY, "fleet", started_at, survey=seen)
+    runs: dict[str, Run] = {}
+    interrupted = False
+    try:
+        asyncio.run(_probe_all(context, doors, means or Means(), runs.__setitem__))
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        interrupted = True
+    unasked = {door.target.subject for door in doors} - set(runs)
+    seen = {name: _seen(fleet.services[name], runs.get(name)) for name in chosen if name not in unasked}
+    reached = [runs[name] for name in chosen if name in runs and seen[name].state in _REACHED]
+    invalid = (INTERRUPTED,) if interrupted else ()
+    return reached, context.run(RunKind.SURVEY, "fleet", started_at, survey=seen, invalid=invalid)
 
 
-async def _probe(context: Context, door: Door, means: Means) -> Run:
-    started_at = context.clock()
-    return record(context, await examine(door, started_at, means))
+def find_doors(root: Path, fleet: Fleet, environ: Mapping[str, str], names: Sequence[str]) -> list[Door]:
+    """Check the address, the key and the authority's file of every named service that has an address here.
 
-
-async def _probe_all(context: Context, doors: Sequence[Door], means: Means) -> dict[str, Run]:
-    turns = asyncio.Semaphore(means.pacing.at_once)
-
-    async def one(door: Door) -> Run:
-        async with turns:
-            run = await _probe(context, door, means)
-        if run.endpoint is not None:
-            detail = f" ({run.endpoint.detail})" if run.endpoint.detail else ""
-            context.say(f"{door.target.subject}: {run.endpoint.state}{detail}")
-        return run
-
-    runs = await asyncio.gather(*(one(door) for door in doors))
-    return {door.target.subject: run for door, run in zip(doors, runs, strict=True)}
-
-
-def _doors(context: Context, fleet: Fleet, environ: Mapping[str, str], names: Sequence[str]) -> list[Door]:
+    Raises:
+        InputError: with each of them that cannot be used as written.
+    """
     doors: list[Door] = []
     problems: list[Problem] = []
     for name in names:
         target = _target(name, fleet.services[name], environ)
         if target is not None:
             try:
-                doors.append(find_door(target, context.root))
+                doors.append(find_door(target, root))
             except InputError as exc:
                 problems.extend(exc.problems)
     if problems:
@@ -95,12 +95,31 @@ def _doors(context: Context, fleet: Fleet, environ: Mapping[str, str], names: Se
     return doors
 
 
+async def _probe(context: Context, door: Door, means: Means) -> Run:
+    started_at = context.clock()
+    return record(context, await examine(door, started_at, means))
+
+
+async def _probe_all(context: Context, doors: Sequence[Door], means: Means, keep: Callable[[str, Run], None]) -> None:
+    turns = asyncio.Semaphore(means.pacing.at_once)
+
+    async def one(door: Door) -> None:
+        async with turns:
+            run = await _probe(context, door, means)
+        keep(door.target.subject, run)
+        if run.endpoint is not None:
+            detail = f" ({run.endpoint.detail})" if run.endpoint.detail else ""
+            context.say(f"{door.target.subject}: {run.endpoint.state}{detail}")
+
+    await asyncio.gather(*(one(door) for door in doors))
+
+
 def _target(name: str, service: Service, environ: Mapping[str, str]) -> Target | None:
     """Resolve a service's references; None when it has no address here."""
     url = resolve(service.url, environ) if service.url else None
     if service.url is None or url is None:
         return None
-    variable = reference_name(service.url)
+    variable, key_variable = reference_name(service.url), reference_name(service.api_key or "")
     return Target(
         subject=name,
         url=url,
@@ -114,6 +133,7 @@ def _target(name: str, service: Service, environ: Mapping[str, str]) -> Target |
         model=service.model.id if service.model and isinstance(service.model.id, str) else None,
         kind=service.kind,
         place=f"environment variable {variable}" if variable else f"services.{name}.url",
+        key_place=f"environment variable {key_variable}",
     )
 
 

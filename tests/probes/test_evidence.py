@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,8 +20,12 @@ from probes.evidence import (
     Missing,
     MissingReason,
     Per,
+    Provenance,
+    ProvenanceKind,
     Run,
     RunKind,
+    Setting,
+    Technique,
     read_run,
     read_runs,
     run_id,
@@ -87,11 +92,56 @@ def test_one_damaged_file_hides_no_other(context: Context) -> None:
     assert [p.place for p in problems] == [f"{context.root.name}/evidence/broken.json"]
 
 
-def test_a_file_is_never_replaced(context: Context) -> None:
-    write_run(make(context), context.evidence)
-    with pytest.raises(HostError, match="never overwritten"):
-        write_run(make(context), context.evidence)
-    assert len(list(context.evidence.iterdir())) == 1
+@pytest.mark.parametrize(
+    ("folder", "shown"),
+    [("adr/evidence", "adr/evidence"), ("adr/local/evidence", "adr/local/evidence"), ("adr/adr/evidence", "adr/evidence")],
+)
+def test_a_place_is_told_as_it_stands_in_the_repository(tmp_path: Path, folder: str, shown: str) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "broken.json").write_text("{", encoding="utf-8")
+    assert [problem.place for problem in read_runs(tmp_path / folder)[1]] == [f"{shown}/broken.json"]
+
+
+def test_what_is_no_file_is_told_and_waits_for_nobody(context: Context) -> None:
+    good = write_run(make(context), context.evidence)
+    os.mkfifo(context.evidence / "pipe.json")
+    (context.evidence / "folder.json").mkdir()
+    (context.evidence / "loop.json").symlink_to("loop.json")
+    runs, problems = read_runs(context.evidence)
+    assert [run.id for run in runs] == [good.stem]
+    assert [problem.found for problem in problems] == [
+        "is no regular file",
+        "cannot be read (Too many levels of symbolic links)",
+        "is no regular file",
+    ]
+
+
+def test_a_folder_that_cannot_be_read_is_a_problem_and_an_absent_one_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "adr").mkdir()
+    (tmp_path / "adr" / "evidence").write_text("where the folder should be", encoding="utf-8")
+    runs, (problem,) = read_runs(tmp_path / "adr" / "evidence")
+    assert (runs, str(problem)) == ((), "adr/evidence: cannot be read (Not a directory); expected a folder of evidence files")
+    assert read_runs(tmp_path / "adr" / "local" / "evidence") == ((), ())
+
+
+@pytest.mark.parametrize(("encoding", "found"), [("utf-8-sig", ""), ("utf-16", "is not UTF-8")])
+def test_a_byte_order_mark_is_no_content_and_another_encoding_is_told(context: Context, encoding: str, found: str) -> None:
+    path = write_run(make(context), context.evidence)
+    path.write_text(path.read_text(encoding="utf-8"), encoding=encoding)
+    runs, problems = read_runs(context.evidence)
+    assert ([problem.found for problem in problems], len(runs)) == ([found], 0) if found else ([], 1)
+
+
+def test_a_second_run_of_the_same_second_gets_a_number_and_replaces_nothing(context: Context) -> None:
+    source = run_id(START, context.client.alias, "micro-prefix-caching")
+    provenance = Provenance(kind=ProvenanceKind.OBSERVED, date=START.date(), source=source)
+    setting = Setting(technique=Technique.KV_CACHE, control="cache_size", value=1, provenance=provenance)
+    runs = [context.run(RunKind.MICRO, "prefix-caching", START, settings=(setting,), native={"n": n}) for n in range(3)]
+    paths = [write_run(run, context.evidence) for run in runs]
+    assert [path.stem for path in paths] == [source, f"{source}-2", f"{source}-3"]
+    read, problems = read_runs(context.evidence)
+    assert (problems, [run.native["n"] for run in read]) == ((), [0, 1, 2])
+    assert [run.settings[0].provenance.source for run in read] == [run.id for run in read]
 
 
 def test_a_folder_that_cannot_be_made_is_told(context: Context) -> None:

@@ -24,6 +24,12 @@ def refusal(old: str, new: str) -> str:
     return str(caught.value)
 
 
+def test_embedded_settings_stay_as_they_were_written() -> None:
+    settings = load_fleet(ROOT / "fleet.yml").embedded.settings
+    assert settings["KV_CACHE_PRECISION"] == "u8"
+    assert "device" not in settings
+
+
 def line_of(fragment: str) -> int:
     return TEXT[: TEXT.index(fragment)].count("\n") + 1
 
@@ -41,6 +47,20 @@ def line_of(fragment: str) -> int:
         ("title: GPU cluster\n", "title: GPU cluster\n    title: Again\n", "duplicate key"),
         ("availability_gated: true", "availability_gated: yes", "is 'yes'; expected boolean"),
         ("requests: 16", "requests: -1", "is -1; expected greater than or equal to 0"),
+        (
+            "url: ${OVMS_8B_URL}",
+            "url: http://${OVMS_HOST}:8000",
+            "is 'http://${OVMS_HOST}:8000'; expected one environment reference",
+        ),
+        ("url: ${OVMS_8B_URL}", "url: http://h:8000x", "is 'http://h:8000x'; expected an http(s) address"),
+        ("url: ${OVMS_8B_URL}", "url: 'http://[::1'", "is 'http://[::1'; expected an http(s) address"),
+        ("url: ${OVMS_8B_URL}", "url: http://h/#v3", "is 'http://h/#v3'; expected an http(s) address"),
+        ("url: ${OVMS_8B_URL}", "url: 'http://h/ v3'", "is 'http://h/ v3'; expected an http(s) address"),
+        ("api_key: ${OVMS_API_KEY}", "ca_file: ${CA_FILE}", "is '${CA_FILE}'; expected a path"),
+        ("max_num_seqs: 8", "max_sequences: 8", "embedded.settings.max_sequences: is not a known field"),
+        ("max_num_seqs: 8", "max_num_seqs: 0", "embedded.settings.max_num_seqs: is 0; expected greater than or equal to 1"),
+        ("max_num_seqs: 8", "max_num_seqs: many", "embedded.settings.max_num_seqs: is 'many'; expected integer"),
+        ("dynamic_split_fuse: true", "dynamic_split_fuse: 1", "embedded.settings.dynamic_split_fuse: is 1; expected boolean"),
         ("schema: inference-adr/fleet/1", "schema: inference-adr/fleet/9", "is 'inference-adr/fleet/9'"),
     ],
 )
@@ -51,6 +71,7 @@ def test_a_wrong_field_is_told_with_place_value_and_expectation(old: str, new: s
 
 
 def test_the_line_named_is_the_line_of_the_field() -> None:
+    assert refusal("max_num_seqs: 8", "max_num_seqs: 0").startswith(f"fleet.yml:{line_of('max_num_seqs: 8')}:")
     assert refusal("runtime: ovms", "runtime: ovsm").startswith(f"fleet.yml:{line_of('runtime: ovms')}:")
 
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,6 +51,14 @@ def test_two_at_once_share_one_conversion(model_cache: Path, prepared: list[Mode
     first, second = prepared
     assert first == second
     assert [path.name for path in model_cache.iterdir() if not path.name.endswith(".lock")] == [first.ir.name]
+
+
+def test_a_full_disk_is_told_as_such_and_not_as_a_damaged_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(total=10**9, free=10**6))
+    said = r"cannot be written \(No space left on device\); expected a cache folder with 200 MB to spare"
+    with pytest.raises(HostError, match=rf"^{tmp_path}: {said}$"):
+        prepare_model(tmp_path)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
 @pytest.fixture

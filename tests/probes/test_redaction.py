@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.redaction import Redactor, machine_paths
+from probes.redaction import Redactor, machine_paths, vocabulary, weakness
 
 PATHS = machine_paths(
     home=Path("/home/a"),
@@ -53,3 +53,19 @@ def test_json_is_redacted_in_keys_and_values() -> None:
 )
 def test_a_dummy_key_tears_no_words_apart_and_a_real_one_is_found_anywhere(secret: str, text: str, expected: str) -> None:
     assert Redactor(secrets=[secret]).text(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("secret", "why"),
+    [
+        ("short", "has fewer than 8 characters"),
+        ("endpoint", "is a word that stands in every evidence file"),
+        ("password1", ""),
+        ("a-canary-that-sings", ""),
+    ],
+)
+def test_a_secret_that_is_not_redacted_has_a_reason(secret: str, why: str) -> None:
+    common = vocabulary({"properties": {"endpoint": {"enum": ["listed"]}, "kind": {"const": "fleet"}}})
+    assert common == {"endpoint", "kind", "listed", "fleet"}
+    assert weakness(secret, common) == why
+    assert (Redactor(secrets=[secret], common=common).text(f"it said {secret}.") == "it said [redacted].") == (not why)

@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m probes.endpoints.embedded",
+        allow_abbrev=False,
         description="Serve SmolLM2-135M with OpenVINO GenAI behind the paths of OVMS. It is a stand-in and says so at /v2.",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")

@@ -34,6 +34,7 @@ __all__ = [
     "EmbeddedAddress",
     "end_with_parent",
     "parse_settings",
+    "read_settings",
     "running",
     "say",
     "serve",

@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from probes.errors import UsageError
 from probes.evidence import Scalar
-from probes.schema import Model, problems_of
+from probes.fleet import EmbeddedSettings as Settings
+from probes.schema import problems_of
 
-Count = Annotated[int, Field(ge=1)]
-
-
-class Settings(Model):
-    """What the service was asked to run with; None leaves the choice to the runtime.
-
-    `cache_size` is in GiB, and 0 lets the cache grow. A count of 0 is refused here because the runtime
-    does not: with `max_num_batched_tokens` 0 it generates nothing, for ever and without a word (2026.4.1).
-    """
-
-    device: str = "CPU"
-    kv_cache_precision: str | None = Field(default=None, alias="KV_CACHE_PRECISION")
-    enable_prefix_caching: bool | None = None
-    max_num_seqs: Count | None = None
-    max_num_batched_tokens: Count | None = None
-    cache_size: Annotated[int, Field(ge=0)] | None = None
-    dynamic_split_fuse: bool | None = None
-
+__all__ = ["KNOWN", "Settings", "parse_settings", "read_settings"]
 
 KNOWN = tuple(field.alias or name for name, field in Settings.model_fields.items())
 

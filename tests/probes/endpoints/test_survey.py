@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from dataclasses import replace
 
 import httpx
 import pytest
 
 from probes.context import Context
-from probes.endpoints.probe import Means, Pacing, survey
+from probes.endpoints.probe import INTERRUPTED, Means, Pacing, survey
 from probes.errors import InputError, UsageError
 from probes.evidence import EndpointState, RunKind
 from tests.probing import (
@@ -90,8 +92,35 @@ def test_survey_names_every_address_and_key_that_cannot_be_used_before_it_asks(c
         survey(context, inventory, environ, means=Means(transport=by_host()))
     first, second = str(raised.value).splitlines()
     assert first.startswith("environment variable A_URL: holds a user or a password")
-    assert second.startswith("key of b: holds a space")
+    assert second.startswith("environment variable B_KEY: holds a space")
     assert "s3cret" not in str(raised.value)
+
+
+async def interrupting(request: httpx.Request) -> httpx.Response:
+    os.kill(os.getpid(), signal.SIGINT)
+    return await hang(request)
+
+
+def test_ctrl_c_keeps_what_was_asked_until_then_and_marks_it(context: Context) -> None:
+    inventory = fleet("".join(service(name, url=f"http://{name}") for name in ("last", "good", "hangs")) + service("nowhere"))
+    heard: list[str] = []
+
+    async def until_the_good_one_is_done(_request: httpx.Request) -> httpx.Response:
+        while not heard:
+            await asyncio.sleep(0.01)
+        return await interrupting(_request)
+
+    good = ovms(chat=lambda: stream(*OVMS_STREAM))
+    transport = by_host(last=until_the_good_one_is_done, good=good, hangs=hang)
+    runs, seen = survey(replace(context, say=heard.append), inventory, {}, means=Means(transport=transport))
+    assert [run.subject for run in runs] == ["good"]
+    assert list(seen.survey) == ["good", "nowhere"]
+    assert (seen.validity.valid, seen.validity.reasons) == (False, (INTERRUPTED,))
+
+
+def test_ctrl_c_before_any_answer_keeps_nothing(context: Context) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        survey(context, fleet(service("a", url="http://a")), {}, means=Means(transport=by_host(a=interrupting)))
 
 
 def test_two_hundred_services_half_of_them_hanging_keep_their_order(context: Context) -> None:

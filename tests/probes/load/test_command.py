@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -199,17 +200,21 @@ def test_service_that_dies_half_way_leaves_what_was_measured_and_exit_code_1(cap
 
 
 def test_interrupted_run_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:
+    answered = threading.Semaphore(0)
+
     def slow(connection: Any) -> None:
         while True:
             hear(connection)
             time.sleep(0.02)
             connection.sendall(WHOLE)
+            answered.release()
 
     with talking(slow) as port:
         command = [sys.executable, "-m", "probes", "load", "--url", f"http://127.0.0.1:{port}", "--model", "m"]
         command += ["--requests", "100000", "--workers", "1", "--json", str(tmp_path / "out.json")]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
-        time.sleep(3)
+        for _ in range(20):
+            assert answered.acquire(timeout=60)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         workers = [int(one) for one in children.read_text(encoding="ascii").split()]
         process.send_signal(signal.SIGINT)

@@ -1,0 +1,85 @@
+"""A file is there as a whole or not at all, and no other is ever lost for it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from probes.errors import HostError
+from probes.files import TakenError, ensure_writable, write_atomic, write_new
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """Let no file grow beyond 1 KiB, as on a full disk: making one works, filling it does not."""
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.fixture
+def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_is_found_before_anything_is_measured(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match=rf"{tmp_path}: cannot be written \(File too large\); expected .* 256 KiB to spare"):
+        ensure_writable(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_disk_that_fills_up_later_is_told_with_the_file_that_was_lost(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match=rf"{tmp_path}/run\.json: cannot be written \(File too large\)"):
+        write_new(tmp_path / "run.json", bytes(2048))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path: Path) -> None:
+    ensure_writable(tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
+    write_new(tmp_path / "a", b"one")
+    with pytest.raises(TakenError, match="never overwritten"):
+        write_new(tmp_path / "a", b"two")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"one")]
+
+
+@pytest.mark.usefixtures("no_links")
+def test_the_same_holds_where_there_are_no_links(tmp_path: Path) -> None:
+    test_a_new_file_never_replaces_another(tmp_path)
+
+
+@pytest.mark.usefixtures("no_links")
+def test_without_links_a_name_that_was_taken_is_given_back_when_the_content_does_not_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(HostError, match="Input/output error"):
+        write_new(tmp_path / "a", b"one")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_would_not_change_is_left_alone(tmp_path: Path) -> None:
+    assert write_atomic(tmp_path / "a", b"one")
+    before = (tmp_path / "a").stat().st_mtime_ns
+    assert not write_atomic(tmp_path / "a", b"one")
+    assert (tmp_path / "a").stat().st_mtime_ns == before
+    assert write_atomic(tmp_path / "a", b"two")
