@@ -111,8 +111,14 @@ class Assessment(Model):
             "facts": {fact.id: fact.value for fact in self.all_facts()},
         }
 
-    def newest_change(self, before: Assessment | None) -> date:
-        """Date the change against an earlier assessment by the newest fact that is new or moved."""
-        old = {} if before is None else {fact.id: fact.value for fact in before.all_facts()}
-        moved = [fact.date for fact in self.all_facts() if old.get(fact.id) != fact.value]
-        return max(moved or [fact.date for fact in self.all_facts()])
+    def newest_change(self, before: Assessment | None) -> date | None:
+        """Date the change against an earlier assessment by the newest fact that is new, moved or gone.
+
+        When a fact went nobody wrote down; on its own date it was still known, so the change is no older
+        than that. Where no fact tells (another next step, say) the newest fact of all speaks; None without any.
+        """
+        old = {} if before is None else {fact.id: fact for fact in before.all_facts()}
+        now = {fact.id: fact for fact in self.all_facts()}
+        moved = [fact.date for name, fact in now.items() if name not in old or old[name].value != fact.value]
+        gone = [fact.date for name, fact in old.items() if name not in now]
+        return max(moved + gone or [fact.date for fact in now.values()], default=None)

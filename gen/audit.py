@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from gen.contract import CHANGES_A_SETTING, Compared, ContractMetric
+from gen.contract import CHANGES_A_SETTING, UNCOMPARED, Compared, ContractMetric, comparisons
 from gen.corpus import Corpus
 from gen.findings import Finding, Rule
 from gen.records import Record, status_on
@@ -21,6 +21,7 @@ _LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
 # Reasons that say nothing by themselves.
 _NEEDS_DETAIL = frozenset({MissingReason.NOT_MEASURED, MissingReason.SKIPPED, MissingReason.FAILED})
 _CARRIES = frozenset({Verdict.BETTER, Verdict.SAME})
+_BACK_OR_ANEW = "bring the file back; a draft can be deleted and drafted anew with nox -s adr -- propose --write"
 _CLOSED = frozenset({Status.REJECTED, Status.SUPERSEDED, Status.DEPRECATED})
 
 
@@ -77,29 +78,32 @@ def _evidence(books: Books, record: Record, today: date) -> Iterator[Finding]:
         if run is None:
             promotable = ref.id in books.local_runs
             message = f"cites {ref.id}, which {'lies in adr/local only' if promotable else 'is not there'}"
-            fix = f"nox -s adr -- promote {ref.id}" if promotable else "bring the file back, or draft the record again"
+            fix = f"nox -s adr -- promote {ref.id}" if promotable else _BACK_OR_ANEW
             yield Finding(rule=Rule.EVIDENCE_ABSENT, place=place, about=ref.id, message=message, fix=fix)
             continue
         cited.append(run)
         if run.content_sha256 != ref.sha256:
             message = f"cites {ref.id} with hash {ref.sha256[:12]}…, and the file has {run.content_sha256[:12]}…"
-            fix = "bring the file back, or draft the record again"
-            yield Finding(rule=Rule.EVIDENCE_ALTERED, place=place, about=ref.id, message=message, fix=fix)
+            yield Finding(rule=Rule.EVIDENCE_ALTERED, place=place, about=ref.id, message=message, fix=_BACK_OR_ANEW)
         if not run.validity.valid:
             message = f"rests on {run.id}, which is invalid: {', '.join(run.validity.reasons)}"
-            fix = f"measure again, or acknowledge {Rule.EVIDENCE_INVALID.number} about {run.id}"
+            fix = f"measure again with nox -s probe, or acknowledge {Rule.EVIDENCE_INVALID.number} about {run.id}"
             yield Finding(rule=Rule.EVIDENCE_INVALID, place=place, about=run.id, message=message, fix=fix)
     limit = books.corpus.fleet.policies.freshness.evidence_days
     old = [run for run in cited if (today - run.date).days > limit]
     if old and status_on(record, today) is Status.ACCEPTED:
         message = f"rests on {len(old)} runs older than {limit} days, the oldest of {min(run.date for run in old)}"
-        yield Finding(rule=Rule.STALE_EVIDENCE, place=place, message=message, fix="measure again; the record says how")
+        fix = "measure again with nox -s probe; the record says what"
+        yield Finding(rule=Rule.STALE_EVIDENCE, place=place, message=message, fix=fix)
 
 
 def _links(books: Books, record: Record) -> Iterator[Finding]:
     place, known = books.place(record), books.records
     for name in (*record.supersedes, *((record.superseded_by,) if record.superseded_by else ())):
-        if name not in known:
+        if name in known and record.name in books.shared and name not in books.shared:
+            message = f"names {name}, which lies in adr/local only"
+            yield Finding(rule=Rule.LINK_BROKEN, place=place, about=name, message=message, fix=f"nox -s adr -- promote {name}")
+        elif name not in known:
             fix = "correct the name, or bring the record back"
             message = f"names {name}, which is not a record here"
             yield Finding(rule=Rule.LINK_BROKEN, place=place, about=name, message=message, fix=fix)
@@ -123,7 +127,7 @@ def _one_sided(record: Record, known: Mapping[str, Record]) -> Iterator[tuple[st
     for name in record.supersedes:
         other = known.get(name)
         if record.status is Status.ACCEPTED and other is not None and other.status not in _CLOSED:
-            fix = f"python -m gen records supersede {name} {record.name} --by WHO"
+            fix = f"nox -s adr -- supersede {name} {record.name} --by WHO"
             yield f"takes the place of {name}, which is still {other.status.value}", fix
     if (record.status is Status.SUPERSEDED) != (record.superseded_by is not None):
         said = f"is {record.status.value}, with superseded-by {record.superseded_by or 'empty'}"
@@ -134,13 +138,13 @@ def _one_sided(record: Record, known: Mapping[str, Record]) -> Iterator[tuple[st
     if record.name not in successor.supersedes:
         yield f"is superseded by {successor.name}, which does not say so", f"add {record.name} to supersedes there"
     if successor.status in {Status.PROPOSED, Status.REJECTED}:
-        fix = f"finish what was begun: python -m gen records accept {successor.name} --by WHO"
+        fix = f"finish what was begun: nox -s adr -- accept {successor.name} --by WHO"
         yield f"is superseded by {successor.name}, which is only {successor.status.value}", fix
 
 
 def _history(books: Books, record: Record) -> Iterator[Finding]:
     place = books.place(record)
-    fix = "undo the edit, and move the record with python -m gen records accept, reject, supersede or deprecate"
+    fix = "undo the edit, and move the record with nox -s adr -- accept, reject, supersede or deprecate"
     status, day = Status.PROPOSED, record.date
     for move in record.history:
         if move.status not in LEGAL_MOVES[status] or move.on < day:
@@ -154,7 +158,7 @@ def _history(books: Books, record: Record) -> Iterator[Finding]:
 
 def _snapshot(books: Books, record: Record) -> Iterator[Finding]:
     place, stored = books.place(record), record.assessment
-    fix = "draft the record again; the assessment block is the generator's"
+    fix = "undo the edit, the assessment block is the generator's; or delete the draft and nox -s adr -- propose --write"
     if stored is None:
         if record.technique is not None:
             message = "holds no assessment, so that no change can be seen against it"
@@ -175,6 +179,11 @@ def _contract(books: Books, record: Record) -> Iterator[Finding]:
     if record.technique is None or record.status in _CLOSED:
         return
     place = books.place(record)
+    changed = record.status is Status.ACCEPTED and record.decision in CHANGES_A_SETTING
+    if changed and not comparisons(record.contract):
+        message = f"decides {record.decision}, and no cited run compares baseline with candidate"
+        fix = f"measure both, decide to benchmark first, or acknowledge {Rule.CONTRACT_VERDICT.number} about {UNCOMPARED}"
+        yield Finding(rule=Rule.CONTRACT_VERDICT, place=place, about=UNCOMPARED, message=message, fix=fix)
     for metric in ContractMetric:
         entry = record.contract.get(metric)
         unsaid = isinstance(entry, Missing) and entry.missing in _NEEDS_DETAIL and not entry.detail.strip()
@@ -182,7 +191,6 @@ def _contract(books: Books, record: Record) -> Iterator[Finding]:
             lacks = "neither value nor reason" if entry is None else "a reason without detail"
             message, fix = f"contract.{metric.value} has {lacks}", "measure it, or say in detail why not"
             yield Finding(rule=Rule.CONTRACT_GAP, place=place, about=metric.value, message=message, fix=fix)
-        changed = record.status is Status.ACCEPTED and record.decision in CHANGES_A_SETTING
         if changed and isinstance(entry, Compared) and entry.verdict not in _CARRIES:
             message = f"contract.{metric.value} is {entry.verdict.value}"
             fix = f"measure more, decide otherwise, or acknowledge {Rule.CONTRACT_VERDICT.number} about {metric.value}"
@@ -196,14 +204,14 @@ def _service(books: Books, record: Record) -> Iterator[Finding]:
     named = {record.scope.removeprefix("fleet/"), record.confirm.service if record.confirm else None} - {"fleet", None}
     for name in sorted(filter(None, named - set(services))):
         message = f"speaks of service {name}, which fleet.yml does not have"
-        fix = f"deprecate the record, or name one of {', '.join(sorted(services))}"
+        fix = f"nox -s adr -- deprecate {record.name}, or name one of {', '.join(sorted(services))}"
         yield Finding(rule=Rule.UNKNOWN_SERVICE, place=books.place(record), about=name, message=message, fix=fix)
 
 
 def _review(books: Books, record: Record, today: date) -> Iterator[Finding]:
     if status_on(record, today) is Status.ACCEPTED and record.review_by < today:
         message = f"was to be reviewed by {record.review_by}"
-        fix = "measure again and draft; where nothing has moved, give it a new review-by"
+        fix = "nox -s probe, then nox -s adr -- propose --write; where nothing has moved, give it a new review-by"
         yield Finding(rule=Rule.PAST_REVIEW, place=books.place(record), message=message, fix=fix)
 
 

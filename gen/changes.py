@@ -48,8 +48,10 @@ class Draft:
 def propose(corpus: Corpus, today: date, scope: str | None = None) -> tuple[Draft, ...]:
     """Draft one record for each technique whose assessment no standing record expresses.
 
-    `scope` is one scope, 'local' for every measured machine, or None for all of them. What a person
-    has rejected is not proposed again while the same record is in force.
+    `scope` is one scope, 'local' for every machine with runs or records of its own here, or None for those
+    and the fleet. A machine of which only promoted runs are here is a reference to compare with: it is
+    decided about where it stands, and drafted only when it is named. What a person has rejected is not
+    proposed again while the same record is in force.
 
     Raises:
         UsageError: nothing is known of the scope.
@@ -68,13 +70,21 @@ def compare(corpus: Corpus, assessments: Iterable[Assessment], today: date) -> t
 
 def _chosen(corpus: Corpus, scope: str | None) -> tuple[str, ...]:
     known = scopes(corpus)
+    ours = tuple(name for name in known if not _is_reference(corpus, name))
     if scope is None:
-        return known
+        return ours
     if scope == LOCAL:
-        return tuple(name for name in known if name.startswith("local-"))
+        return tuple(name for name in ours if name.startswith("local-"))
     if scope not in known:
         raise UsageError(f"--scope {scope}: nothing is known of it; expected one of {', '.join([*known, LOCAL])}")
     return (scope,)
+
+
+def _is_reference(corpus: Corpus, scope: str) -> bool:
+    if not scope.startswith("local-") or any(record.scope == scope for record in corpus.records + corpus.local_records):
+        return False
+    promoted = {run.id for run in corpus.runs}
+    return all(run.id in promoted for run in corpus.scope_runs(scope.removeprefix("local-")))
 
 
 def _inputs(corpus: Corpus, scope: str) -> Corpus:
@@ -121,11 +131,15 @@ def _is_free(name: str, records: tuple[Record, ...], own: tuple[Record, ...]) ->
 
 
 def _newest_change(corpus: Corpus, assessment: Assessment, before: Record | None, today: date) -> date:
-    """Date a draft by what moved; a first record is no older than the fleet or the machine that it speaks of."""
-    days = [] if before is not None else [_beginning(corpus, assessment.scope, today)]
-    if assessment.all_facts():
-        days.append(assessment.newest_change(before.assessment if before else None))
-    return max(days, default=_beginning(corpus, assessment.scope, today))
+    """Date a draft by what moved, between what it builds on and today.
+
+    A first record is no older than the fleet or the machine that it speaks of, and any other no older than
+    the record in force: what it changes had not been decided before. A declaration dated ahead counts from today,
+    or a draft would lie in wait that no status of today speaks of, and be drafted again each time.
+    """
+    floor = before.date if before is not None else _beginning(corpus, assessment.scope, today)
+    moved = assessment.newest_change(before.assessment if before else None)
+    return min(max(floor, moved or floor), today)
 
 
 def _beginning(corpus: Corpus, scope: str, today: date) -> date:

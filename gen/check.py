@@ -55,7 +55,8 @@ def _names(corpus: Corpus) -> Iterator[Finding]:
         alike.setdefault(run.id.casefold(), set()).add(run.id)
     for first, *others in (sorted(names) for names in alike.values() if len(names) > 1):
         message = f"is one file with {', '.join(others)} on a disk that ignores case"
-        yield Finding(rule=Rule.CASE, place=f"adr/evidence/{first}.json", message=message, fix="measure one of them again")
+        fix = "measure one of them again with nox -s probe"
+        yield Finding(rule=Rule.CASE, place=f"adr/evidence/{first}.json", message=message, fix=fix)
 
 
 def _inventory(corpus: Corpus, today: date) -> Iterator[Finding]:
@@ -107,7 +108,7 @@ def _in_force(books: Books, today: date) -> Iterator[Finding]:
         newest, *older = sorted(records, key=lambda record: (record.date, record.name), reverse=True)
         for record in older:
             message = f"is in force for {technique.value} in {scope}, and so is {record.name}"
-            fix = f"python -m gen records supersede {record.name} {newest.name} --by WHO"
+            fix = f"nox -s adr -- supersede {record.name} {newest.name} --by WHO"
             yield Finding(rule=Rule.TWO_IN_FORCE, place=books.place(newest), about=record.name, message=message, fix=fix)
 
 
@@ -129,5 +130,5 @@ def _undrafted(corpus: Corpus, today: date) -> Iterator[Finding]:
     for draft in propose(corpus, today):
         since = f"since {draft.before}" if draft.before else "and no record is in force"
         message = f"{draft.technique.value} in {draft.scope} has moved {since}"
-        fix = f"python -m gen records propose --scope {draft.scope} --write"
+        fix = f"nox -s adr -- propose --scope {draft.scope} --write"
         yield Finding(rule=Rule.UNDRAFTED, place=draft.path, about=draft.name, message=message, fix=fix)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
 from gen.spread import FEWEST_FOR_P95, percentile
 from gen.verdict import Comparison, Scale, compare
@@ -91,10 +91,30 @@ class Compared(Model):
         return self
 
 
-Entry = Measured | Compared | Missing
+def _kind(entry: object) -> str:
+    """Tell which kind of entry is meant, so that a wrong one is told as that and not as each of the three."""
+    if isinstance(entry, BaseModel):
+        return type(entry).__name__
+    fields = entry if isinstance(entry, dict) else {}
+    if "missing" in fields:
+        return Missing.__name__
+    return Compared.__name__ if {"verdict", "baseline", "candidate"} & fields.keys() else Measured.__name__
+
+
+Entry = Annotated[
+    Annotated[Measured, Tag("Measured")] | Annotated[Compared, Tag("Compared")] | Annotated[Missing, Tag("Missing")],
+    Discriminator(_kind),
+]
 Contract = dict[ContractMetric, Entry]
 
 CHANGES_A_SETTING = frozenset({Decision.ENABLE, Decision.TUNE})
+# What a reviewer acknowledges where a setting changes and no run holds both sides.
+UNCOMPARED = "comparison"
+
+
+def comparisons(contract: Contract) -> tuple[Compared, ...]:
+    """Give the entries that hold a candidate against a baseline."""
+    return tuple(entry for entry in contract.values() if isinstance(entry, Compared))
 
 
 def standing(runs: Iterable[Run], gates: Gates) -> Contract:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 
@@ -29,8 +30,23 @@ def build_day(environ: Mapping[str, str], utc_today: date, given: str | None = N
         raise UsageError(f"{EPOCH}: is {epoch!r}; expected seconds since 1970 as a whole number") from exc
 
 
-def _iso(place: str, value: str) -> date:
+def iso_day(value: str) -> date:
+    """Read YYYY-MM-DD and nothing else: Python also takes 20260710 and 2026-W28-5, which files here do not hold.
+
+    Raises:
+        ValueError: with what is expected.
+    """
+    expected = "expected a date such as 2026-07-10"
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        raise ValueError(expected)
     try:
         return date.fromisoformat(value)
     except ValueError as exc:
-        raise UsageError(f"{place}: is {value!r}; expected a date such as 2026-07-10") from exc
+        raise ValueError(f"{expected} ({exc})") from exc
+
+
+def _iso(place: str, value: str) -> date:
+    try:
+        return iso_day(value)
+    except ValueError as exc:
+        raise UsageError(f"{place}: is {value!r}; {exc}") from exc

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from gen.assessment import Assessment, Cell, Fact, RefKind
-from gen.contract import CHANGES_A_SETTING, QUANTITIES, Compared, Contract, Entry, Measured
+from gen.contract import CHANGES_A_SETTING, QUANTITIES, UNCOMPARED, Compared, Contract, Entry, Measured, comparisons
+from gen.findings import Rule
 from gen.moves import moves
 from gen.prose import bullets, prose, sentence, table
 from gen.records import Record
@@ -16,31 +18,20 @@ from gen.verdict import Scale
 from gen.words import TECHNIQUE_TITLES, Applicability, Decision
 from probes.evidence import Missing
 
-# Why the neighbours of a decision were not chosen. Each follows from the decision alone, whatever the fleet.
+# Why the neighbours of a decision were not chosen. Each follows from the decision alone, whatever was measured.
+# What evidence supports is said by `_option_to_measure`, from the runs that the record cites.
 _NOT_CHOSEN: dict[Decision, tuple[tuple[str, str], ...]] = {
-    Decision.KEEP: (
-        (
-            "Tune it",
-            "a change of setting needs baseline and candidate for the whole measurement contract, and nobody has run both",
-        ),
-        ("Switch it off", "gives up what the drivers above name"),
-    ),
-    Decision.ENABLE: (
-        ("Leave it as it is", "gives up what the drivers above name"),
-        ("Benchmark first", "the evidence cited below has answered that question already"),
-    ),
+    Decision.KEEP: (("Switch it off", "gives up what the drivers above name"),),
+    Decision.ENABLE: (("Leave it as it is", "gives up what the drivers above name"),),
     Decision.TUNE: (
         ("Leave it as it is", "gives up what the drivers above name"),
-        ("Switch it off", "goes further than the evidence does"),
+        ("Switch it off", "no driver above asks for that"),
     ),
     Decision.BENCHMARK_FIRST: (
-        ("Enable it at once", "puts it into production before baseline and candidate have been compared"),
-        ("Do not deploy it", "closes the question without a measurement"),
+        ("Enable it at once", "puts it into production before the whole measurement contract has been compared"),
+        ("Do not deploy it", "closes a question that a measurement can settle"),
     ),
-    Decision.DO_NOT_DEPLOY: (
-        ("Enable it", "lacks what the drivers above name"),
-        ("Benchmark first", "has nothing to measure while that is lacking"),
-    ),
+    Decision.DO_NOT_DEPLOY: (("Enable it", "lacks what the drivers above name"),),
     Decision.NO_CHANGE: (("Change a setting", "no driver above asks for one"),),
     Decision.NOT_APPLICABLE: (("Decide anyway", "would be a decision about something that does not exist here"),),
     Decision.INVESTIGATE: (
@@ -120,7 +111,24 @@ def _options(story: Story) -> str:
             f"Stay with *{before.decision.value}*, the decision in force: rests on facts that have moved, see below."
         )
     options += [f"{option}: {reason}." for option, reason in _NOT_CHOSEN[now.decision]]
+    options += _option_to_measure(now.decision, comparisons(story.contract))
     return bullets(options)
+
+
+def _option_to_measure(decision: Decision, compared: Sequence[Compared]) -> list[str]:
+    """Weigh measuring against deciding, and never claim a comparison that no cited run holds."""
+    verdicts = Counter(entry.verdict.value for entry in compared)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    both = f"the cited runs compare baseline and candidate ({told})"
+    neither = "no cited run compares baseline with candidate"
+    if decision is Decision.KEEP:
+        return [f"Tune it: takes baseline and candidate for the whole measurement contract; {both if compared else neither}."]
+    if decision in CHANGES_A_SETTING:
+        owed = f"still owed: {neither}, so the effect here is expected and not measured"
+        return [f"Benchmark first: {both if compared else owed}."]
+    if decision is Decision.DO_NOT_DEPLOY:
+        return [f"Benchmark first: {both if compared else 'has nothing to measure while that is lacking'}."]
+    return []
 
 
 def _outcome(now: Assessment) -> str:
@@ -196,6 +204,9 @@ def _fact(fact: Fact) -> str:
 def _contract(story: Story) -> str:
     changes = story.assessment.decision in CHANGES_A_SETTING
     lead = "This record changes a setting: baseline and candidate count." if changes else "This record changes no setting."
+    if changes and not comparisons(story.contract):
+        rule = Rule.CONTRACT_VERDICT.number
+        lead += f" No cited run has both: measure them before it is accepted, or acknowledge {rule} about {UNCOMPARED}."
     entries = set(map(_entry, story.contract.values()))
     if len(entries) == 1 and isinstance(next(iter(story.contract.values())), Missing):
         names = ", ".join(QUANTITIES[metric].title for metric in story.contract)
@@ -254,7 +265,7 @@ def _rollback(story: Story) -> str:
     kept = f"; {_link(before.name)} stays in force" if before is not None else ""
     return (
         "There is no setting to restore. While this is a proposal, reject it: "
-        f'`python -m gen records reject {story.name} --by WHO --why "REASON"`{kept}. '
+        f'`nox -s adr -- reject {story.name} --by WHO --why "REASON"`{kept}. '
         "Once it is accepted, only another record takes its place."
     )
 

@@ -34,7 +34,7 @@ class Rule(Enum):
     ILLEGAL_HISTORY = ("IA010", Severity.ERROR, "a history that no legal moves lead along, or that ends elsewhere", False)
     SNAPSHOT = ("IA011", Severity.ERROR, "a record whose assessment is missing or says something else", False)
     CONTRACT_GAP = ("IA012", Severity.ERROR, "a contract metric with neither value nor reason", False)
-    CONTRACT_VERDICT = ("IA013", Severity.ERROR, "a comparison that does not carry the change", True)
+    CONTRACT_VERDICT = ("IA013", Severity.ERROR, "a change of a setting that no comparison carries", True)
     CASE = ("IA014", Severity.ERROR, "names that differ only by case", False)
     UNKNOWN_CONTROL = ("IA015", Severity.ERROR, "a declared setting that the runtime is not known to have", False)
     UNKNOWN_SERVICE = ("IA016", Severity.WARNING, "a record about a service that the inventory does not have", True)

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
 
 from mkdocs.exceptions import PluginError
 from mkdocs_gen_files.editor import FilesEditor
 
+# What an operator can mend: a full disk, a quota, a read-only folder, a file where a folder should be.
+OF_THE_DISK = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR}
+)
+
+
+def told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Say in one line what the disk refused to mkdocs, which would print a traceback."""
+    if isinstance(error, OSError) and error.errno in OF_THE_DISK:
+        # A failed copy names its source first.
+        place = error.filename2 or error.filename or "a file of the site"
+        sys.stderr.write(f"{place}: cannot be written ({error.strerror}); expected a writable folder with room\n")
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = told
 editor = FilesEditor.current()
 root = Path(editor.config.config_file_path).parent
 sys.path.insert(0, str(root))
@@ -31,5 +50,8 @@ except AdrError as exc:
     raise PluginError(str(exc)) from exc
 
 for path, content in generated.items():
-    with editor.open(path, "w", newline="\n") as stream:
-        stream.write(content)
+    try:
+        with editor.open(path, "w", newline="\n") as stream:
+            stream.write(content)
+    except OSError as exc:
+        raise PluginError(f"{path}: cannot be written to the folder for temporary files ({exc.strerror})") from exc

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,6 +17,7 @@ from probes.files import write_new
 
 # Names end up in links and on other people's disks.
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[a-z0-9-]{3,140}")
+Runs = Mapping[str, Path]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,33 +29,64 @@ class Moved:
     left: tuple[str, ...] = ()
 
 
-def promote(root: Path, run_id: str, drafts: Sequence[Record]) -> Moved:
-    """Copy a local run into `adr/evidence/`, with every local draft whose evidence is then complete there.
+def promote(root: Path, wanted: str, drafts: Sequence[Record]) -> Moved:
+    """Copy a local run or a local draft to where a pull request can hold it; `drafts` are the local records.
 
+    A run takes along every draft whose evidence is then complete in `adr/`, a draft the runs that it cites.
     Bytes are kept. Running it again copies nothing; a draft that people went on with in `adr/` stays as it is.
+    `wanted` is a name, a file's name, or a path from the current folder or the repository.
 
     Raises:
-        UsageError: no local run has exactly this name.
-        InputError: the run is damaged, or another content is there under its name.
+        UsageError: no local run or draft has exactly this name.
+        InputError: a run is damaged or not there, or another content is there under its name.
     """
-    local, shared = root / "adr" / "local", root / "adr"
-    names = sorted(path.stem for path in (local / "evidence").glob("*.json"))
-    if run_id not in names:
-        raise UsageError(_no_such_run(run_id, names, (shared / "evidence" / f"{run_id}.json").is_file()))
-    source = local / "evidence" / f"{run_id}.json"
-    read_run(source, f"adr/local/evidence/{run_id}.json")
-    copies = [(source, shared / "evidence" / source.name)]
-    there = {path.stem for path in (shared / "evidence").glob("*.json")} | {run_id}
-    left = []
+    name = _name(root, wanted)
+    local, shared = _runs_in(root / "adr" / "local" / "evidence"), _runs_in(root / "adr" / "evidence")
+    draft = next((draft for draft in drafts if draft.name == name), None)
+    if draft is not None:
+        return _promote_draft(root, draft, local, shared, {other.name for other in drafts})
+    if name not in local:
+        if name in _stems(root / "adr", ".md") and name in _stems(root / "adr" / "local", ".md"):
+            return Moved(copied=(), present=(f"adr/{name}.md",))
+        raise UsageError(_nothing_called(root, wanted, name, [*local, *(draft.name for draft in drafts)]))
+    read_run(local[name], _shown(local[name], root))
+    copies = [(local[name], root / "adr" / "evidence" / local[name].name)]
+    there, promoted = {*shared, name}, _stems(root / "adr", ".md")
+    left: list[str] = []
     for draft in drafts:
         cited = {ref.id for ref in draft.evidence}
-        if run_id in cited and cited <= there:
-            if not (shared / f"{draft.name}.md").exists():
-                copies.append((local / f"{draft.name}.md", shared / f"{draft.name}.md"))
-        elif run_id in cited:
+        if name in cited and cited <= there and draft.name not in promoted:
+            copies.append(_paths(root, draft))
+            left += _links_left(draft, {other.name for other in drafts})
+        elif name in cited and not cited <= there:
             absent = ", ".join(sorted(cited - there))
             left.append(f"adr/local/{draft.name}.md also cites {absent}; promote that too")
     return _copy(copies, root, tuple(left))
+
+
+def _promote_draft(root: Path, draft: Record, local: Runs, shared: Runs, drafts: Collection[str]) -> Moved:
+    absent = [ref.id for ref in draft.evidence if ref.id not in local and ref.id not in shared]
+    if absent:
+        expected = "it in adr/local/evidence or adr/evidence; else delete the draft, and nox -s adr -- propose --write"
+        place = f"adr/local/{draft.name}.md"
+        raise InputError([Problem(place=place, found=f"cites {run}, which is not there", expected=expected) for run in absent])
+    copies = []
+    for ref in draft.evidence:
+        if ref.id not in shared:
+            read_run(local[ref.id], _shown(local[ref.id], root))
+            copies.append((local[ref.id], root / "adr" / "evidence" / local[ref.id].name))
+    return _copy([*copies, _paths(root, draft)], root, tuple(_links_left(draft, drafts)))
+
+
+def _paths(root: Path, draft: Record) -> tuple[Path, Path]:
+    return root / "adr" / "local" / f"{draft.name}.md", root / "adr" / f"{draft.name}.md"
+
+
+def _links_left(draft: Record, drafts: Collection[str]) -> Iterator[str]:
+    """Tell which records a promoted draft speaks of that stay where a pull request does not show them."""
+    for name in draft.supersedes:
+        if name in drafts:
+            yield f"adr/{draft.name}.md takes the place of {name}, which lies in adr/local only; promote that too"
 
 
 def import_runs(root: Path, files: Iterable[Path], today: date) -> Moved:
@@ -66,6 +99,7 @@ def import_runs(root: Path, files: Iterable[Path], today: date) -> Moved:
     """
     problems: list[Problem] = []
     copies = []
+    shared = _runs_in(root / "adr" / "evidence")
     for path in files:
         try:
             run = read_run(path, str(path))
@@ -73,8 +107,7 @@ def import_runs(root: Path, files: Iterable[Path], today: date) -> Moved:
         except InputError as exc:
             problems += exc.problems
             continue
-        promoted = root / "adr" / "evidence" / f"{run.id}.json"
-        copies.append((path, promoted if promoted.exists() else root / "adr" / "local" / "evidence" / f"{run.id}.json"))
+        copies.append((path, shared.get(run.id, root / "adr" / "local" / "evidence" / f"{run.id}.json")))
     if problems:
         raise InputError(problems)
     return _copy(copies, root)
@@ -96,7 +129,7 @@ def _copy(copies: Sequence[tuple[Path, Path]], root: Path, left: tuple[str, ...]
     for source, target in copies:
         try:
             content = source.read_bytes()
-            there = target.read_bytes() if target.exists() else None
+            there = _plain_bytes(target)
         except OSError as exc:
             raise HostError(f"{exc.filename}: cannot be read ({exc.strerror})") from exc
         if there == content:
@@ -116,12 +149,55 @@ def _copy(copies: Sequence[tuple[Path, Path]], root: Path, left: tuple[str, ...]
     )
 
 
-def _no_such_run(run_id: str, names: list[str], promoted: bool) -> str:  # noqa: FBT001
-    if promoted:
-        return f"{run_id} lies in adr/evidence already and has no local copy; there is nothing to promote"
-    close = difflib.get_close_matches(run_id, names, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"{len(names)} local runs: {', '.join(names[-5:]) or 'none'}"
-    return f"no local run is called {run_id!r}; {hint}"
+def _plain_bytes(path: Path) -> bytes | None:
+    """Read a file that may be absent; what is neither is in the way."""
+    if not path.exists():
+        return None
+    if not path.is_file():
+        raise HostError(f"{path}: is not a plain file; expected a file, or nothing")
+    return path.read_bytes()
+
+
+def _name(root: Path, wanted: str) -> str:
+    """Reduce what was asked for to a name; a path that leads elsewhere stays as it is, and names nothing."""
+    path = Path(wanted)
+    if len(path.parts) > 1:
+        folders = ("adr/local/evidence", "adr/local", "adr/evidence", "adr")
+        homes = {os.path.realpath(root / folder) for folder in folders}
+        if not homes & {os.path.realpath(base / path.parent) for base in (Path(), root)}:
+            return wanted
+    return path.stem if path.suffix in {".json", ".md"} else path.name
+
+
+def _nothing_called(root: Path, wanted: str, name: str, names: Sequence[str]) -> str:
+    for folder, suffix in (("adr/evidence", ".json"), ("adr", ".md")):
+        if name in _stems(root / folder, suffix):
+            return f"{name} lies in {folder} already and has no local copy; there is nothing to promote"
+    close = difflib.get_close_matches(name, names, n=1)
+    some = f"{len(names)} in adr/local: {', '.join(sorted(names)[-5:]) or 'none'}"
+    return f"no local run or draft is called {wanted!r}; {f'did you mean {close[0]}?' if close else some}"
+
+
+def _runs_in(folder: Path) -> Runs:
+    return {path.stem: path for path in _listed(folder, ".json")}
+
+
+def _stems(folder: Path, suffix: str) -> frozenset[str]:
+    return frozenset(path.stem for path in _listed(folder, suffix))
+
+
+def _listed(folder: Path, suffix: str) -> tuple[Path, ...]:
+    """List what is named like a file of this kind, whatever it is; nothing where there is no such folder.
+
+    Raises:
+        HostError: the folder cannot be listed, or something else lies in its place.
+    """
+    try:
+        return tuple(sorted(path for path in folder.iterdir() if path.suffix == suffix))
+    except FileNotFoundError:
+        return ()
+    except OSError as exc:
+        raise HostError(f"{folder}: cannot be read ({exc.strerror}); expected a readable folder") from exc
 
 
 def _shown(path: Path, root: Path) -> str:

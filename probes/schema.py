@@ -13,6 +13,8 @@ from probes.errors import Problem
 MAX_SHOWN = 80
 # A refused address is quoted in the message; the password in it is not.
 _SECRET_FIELDS = frozenset({"api_key"})
+# What pydantic adds to the path of a mapping's key that is refused.
+_KEY = "[key]"
 _SECRET_IN_URL = re.compile(r"(://)[^/@\s]+@")
 
 
@@ -51,10 +53,16 @@ def _found(item: Any) -> str:
         return "is missing"
     if item["type"] == "extra_forbidden":
         return "is not a known field"
+    if item["loc"][-1:] == (_KEY,):
+        return f"is the key {_shown(item['input'])}"
     if _SECRET_FIELDS.intersection(map(str, item["loc"])):
         return "holds a value that is not shown here"
-    shown = _SECRET_IN_URL.sub(r"\1…@", repr(item["input"]))
-    return f"is {shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 1] + '…'}"
+    return f"is {_shown(item['input'])}"
+
+
+def _shown(value: object) -> str:
+    shown = _SECRET_IN_URL.sub(r"\1…@", repr(value))
+    return shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 1] + "…"
 
 
 def _expected(item: Any) -> str:
@@ -70,4 +78,6 @@ def _expected(item: Any) -> str:
     if kind == "value_error":
         return str(context["error"])
     message: str = item["msg"]
+    if kind == "string_pattern_mismatch":
+        message = f"{'a key' if item['loc'][-1:] == (_KEY,) else 'text'} of the pattern {context['pattern']}"
     return message.removeprefix("Input should be ").removeprefix("a valid ")

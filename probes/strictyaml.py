@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -34,7 +35,10 @@ def load(
     """
     place = name or path.name
     try:
-        if path.stat().st_size > MAX_BYTES:
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):  # opening a pipe would wait for ever
+            raise InputError([Problem(place=place, found="is not a plain file", expected="a YAML file")])
+        if state.st_size > MAX_BYTES:
             raise InputError([Problem(place=place, found=f"is over {MAX_BYTES} bytes", expected="a file people wrote")])
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as exc:

@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gen.commands import records, reports
 from gen.commands.call import Call, Outcome
+from gen.days import iso_day
 from gen.words import Status
 from probes import __version__
 from probes.errors import UsageError
@@ -22,8 +23,9 @@ Command = Callable[[Call], Outcome]
 _EPILOG = """\
 exit codes:
   0    done; a service that is down or a decision that is open is a state, not a failure
-  1    `check` found an error (with --strict: anything at all)
-  2    used wrongly, or a file is broken; the message says where and what was expected
+  1    `check` found an error, a damaged file among them (with --strict: anything at all)
+  2    used wrongly, or a file is broken; the message says where and what was expected. A command that
+       only shows still shows what it could read; one that writes writes nothing.
   130  stopped with Ctrl-C; no file is left half-written
 
 The day comes from --today, else INFERENCE_ADR_TODAY, else SOURCE_DATE_EPOCH, else the UTC date.
@@ -32,7 +34,11 @@ The same files and the same day give the same bytes on any machine.
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises instead of exiting, and guesses what a misspelt word was meant to be."""
+    """Raises instead of exiting, takes no option for another, and guesses what a misspelt word was meant to be."""
+
+    def __init__(self, **settings: Any) -> None:
+        # `--to` for `--today` would mean something else on the day that another option begins like that.
+        super().__init__(**{"allow_abbrev": False, **settings})
 
     def error(self, message: str) -> NoReturn:
         """Translate argparse's complaint.
@@ -103,7 +109,7 @@ def _records(commands: argparse._SubParsersAction[Parser]) -> None:
     show.add_argument("--json", action="store_true", help="everything, parsed")
 
     propose = _command(verbs, "propose", records.draft, "draft a record for each assessment that moved since the last one")
-    propose.add_argument("--scope", metavar="SCOPE", help="fleet, local (every measured machine) or local-FINGERPRINT")
+    propose.add_argument("--scope", metavar="SCOPE", help="fleet, local (every machine measured here) or local-FINGERPRINT")
     propose.add_argument("--write", action="store_true", help="write the drafts instead of listing them")
 
     new = _command(verbs, "new", records.new, "start a record about the project itself")
@@ -123,8 +129,9 @@ def _records(commands: argparse._SubParsersAction[Parser]) -> None:
     supersede.add_argument("new", metavar="NEW")
     _decided(supersede, reason_required=False)
 
-    promote = _command(verbs, "promote", records.promote_run, "copy a local run and the drafts it completes into adr/")
-    promote.add_argument("run", metavar="RUN", help="the name of a file in adr/local/evidence, without .json")
+    text = "copy into adr/ a local run with the drafts it completes, or a draft with the runs it cites"
+    promote = _command(verbs, "promote", records.promote_run, text)
+    promote.add_argument("name", metavar="NAME", help="a run or a draft in adr/local: its name, its file's name or its path")
 
     take = _command(verbs, "import", records.import_files, "take evidence files made on another host into adr/local/")
     take.add_argument("files", nargs="+", metavar="FILE")
@@ -146,6 +153,6 @@ def _decided(command: Parser, *, reason_required: bool) -> None:
 
 def _day(value: str) -> date:
     try:
-        return date.fromisoformat(value)
+        return iso_day(value)
     except ValueError as exc:
-        raise argparse.ArgumentTypeError(f"is {value!r}; expected a date such as 2026-07-10") from exc
+        raise argparse.ArgumentTypeError(f"is {value!r}; {exc}") from exc

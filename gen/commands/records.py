@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
@@ -12,14 +11,15 @@ from pydantic import JsonValue
 
 from gen.acceptance import accepted
 from gen.changes import propose
-from gen.commands.call import EXIT_UNUSABLE, Call, Outcome
+from gen.commands.call import Call, Outcome
 from gen.corpus import Corpus, read_corpus
 from gen.markdown import visible
 from gen.promote import Moved, import_runs, promote
-from gen.records import Record, parse_record, read_text, render_record
-from gen.records.lifecycle import RecordFile, close, supersede
+from gen.records import Record, parse_record, render_record
+from gen.records.lifecycle import close, supersede
 from gen.records.naming import titled_name
 from gen.records.record import Move
+from gen.records.shelf import Shelf, read_shelf
 from gen.records.text import render_front_matter
 from gen.words import Status
 from probes.errors import InputError, UsageError
@@ -47,19 +47,17 @@ def list_records(call: Call) -> Outcome:
         and wanted.technique in (None, record.technique and record.technique.value)
         and wanted.scope in (None, record.scope)
     ]
-    notes = tuple(str(problem) for problem in corpus.problems)
-    code = EXIT_UNUSABLE if notes else 0
     if wanted.json:
         documents = [json.loads(record.model_dump_json(by_alias=True)) for record in records]
-        return Outcome(shown=(_json(documents),), notes=notes, code=code)
+        return Outcome.of_what_could_be_read((_json(documents),), corpus.problems)
     width = max((len(record.name) for record in records), default=0)
     lines = [f"{record.name:<{width}}  {record.status.value:<10}  {visible(record.title)}" for record in records]
-    return Outcome(shown=tuple(lines) or ("No record matches.",), notes=notes, code=code)
+    return Outcome.of_what_could_be_read(tuple(lines) or ("No record matches.",), corpus.problems)
 
 
 def show(call: Call) -> Outcome:
     """Show one record without its generated block, or all of it as JSON."""
-    record = _find(_files(call.root), call.arguments.name).record
+    record = read_shelf(call.root).find(call.arguments.name).record
     if call.arguments.json:
         return Outcome(shown=(_json(json.loads(record.model_dump_json(by_alias=True))),))
     text = f"---\n{render_front_matter(record.front_matter())}---\n\n{record.body}"
@@ -102,33 +100,33 @@ def new(call: Call) -> Outcome:
 
 def accept_record(call: Call) -> Outcome:
     """Put a record in force, in place of the one that is."""
-    files = _files(call.root)
-    name = _find(files, call.arguments.name).record.name
-    return _write(files, accepted(_sound(call.root), files, name, _move(call, Status.ACCEPTED)))
+    shelf = read_shelf(call.root)
+    name = shelf.find(call.arguments.name).record.name
+    return _write(shelf, accepted(_sound(call.root), shelf.files, name, _move(call, Status.ACCEPTED)))
 
 
 def reject(call: Call) -> Outcome:
     """Close a proposal with a reason."""
-    files = _files(call.root)
-    return _write(files, close(_find(files, call.arguments.name), _move(call, Status.REJECTED)))
+    shelf = read_shelf(call.root)
+    return _write(shelf, close(shelf.find(call.arguments.name), _move(call, Status.REJECTED)))
 
 
 def deprecate(call: Call) -> Outcome:
     """Take a record out of force without another in its place."""
-    files = _files(call.root)
-    return _write(files, close(_find(files, call.arguments.name), _move(call, Status.DEPRECATED)))
+    shelf = read_shelf(call.root)
+    return _write(shelf, close(shelf.find(call.arguments.name), _move(call, Status.DEPRECATED)))
 
 
 def supersede_record(call: Call) -> Outcome:
     """Link a record to the accepted one that takes its place."""
-    files = _files(call.root)
-    old, successor = _find(files, call.arguments.old), _find(files, call.arguments.new)
-    return _write(files, supersede(old, successor, _move(call, Status.SUPERSEDED)))
+    shelf = read_shelf(call.root)
+    old, successor = shelf.find(call.arguments.old), shelf.find(call.arguments.new)
+    return _write(shelf, supersede(old, successor, _move(call, Status.SUPERSEDED)))
 
 
 def promote_run(call: Call) -> Outcome:
-    """Copy a local run, and the drafts it completes, to where a pull request can hold them."""
-    return _told(promote(call.root, call.arguments.run, read_corpus(call.root).local_records))
+    """Copy a local run with the drafts it completes, or a draft with its runs, to where a pull request can hold them."""
+    return _told(promote(call.root, call.arguments.name, _sound(call.root).local_records))
 
 
 def import_files(call: Call) -> Outcome:
@@ -144,29 +142,6 @@ def _sound(root: Path) -> Corpus:
     return corpus
 
 
-def _files(root: Path) -> dict[str, RecordFile]:
-    """Read every record with its text; one in `adr/` hides a local one of the same name."""
-    files: dict[str, RecordFile] = {}
-    for folder in (root / "adr" / "local", root / "adr"):
-        for path in sorted(folder.glob("*.md")):
-            place = path.relative_to(root).as_posix()
-            try:
-                text = read_text(path, place)
-                files[path.stem] = RecordFile(path=path, record=parse_record(path.stem, text, place), text=text)
-            except InputError:
-                continue  # told by `check` and `list`; a damaged record cannot be moved
-    return files
-
-
-def _find(files: Mapping[str, RecordFile], name: str) -> RecordFile:
-    wanted = name.removesuffix(".md").rpartition("/")[2]
-    if wanted not in files:
-        close_ones = difflib.get_close_matches(wanted, files, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close_ones)}?" if close_ones else "python -m gen records list shows them"
-        raise UsageError(f"no record is called {wanted!r}; {hint}")
-    return files[wanted]
-
-
 def _move(call: Call, status: Status) -> Move:
     day: date = call.arguments.on or call.today
     if day > call.today:
@@ -178,10 +153,10 @@ def _move(call: Call, status: Status) -> Move:
     return Move(status=status, on=day, by=call.arguments.by, why=call.arguments.why or "")
 
 
-def _write(files: Mapping[str, RecordFile], texts: Mapping[str, str]) -> Outcome:
+def _write(shelf: Shelf, texts: Mapping[str, str]) -> Outcome:
     lines = []
     for name, text in texts.items():
-        path = files[name].path
+        path = shelf.files[name].path
         changed = write_atomic(path, text.encode())
         status = parse_record(name, text, path.name).status.value
         lines.append(f"{name}: {status}" + ("" if changed else " (nothing to write)"))

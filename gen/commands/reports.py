@@ -47,11 +47,10 @@ def matrix(call: Call) -> Outcome:
         raise UsageError(f"--scope: is {wanted!r}; expected one of {', '.join(known)}")
     chosen = [scope for scope in known if wanted in (None, scope)]
     rows = {scope: assess(corpus, scope, call.today) for scope in chosen}
-    notes = tuple(str(problem) for problem in corpus.problems)
     if call.arguments.json:
         documents = [json.loads(assessment.model_dump_json()) for some in rows.values() for assessment in some]
-        return Outcome(shown=(json.dumps(documents, indent=1, ensure_ascii=False),), notes=notes)
-    return Outcome(shown=tuple(_table(scope, some) for scope, some in rows.items()), notes=notes)
+        return Outcome.of_what_could_be_read((json.dumps(documents, indent=1, ensure_ascii=False),), corpus.problems)
+    return Outcome.of_what_could_be_read(tuple(_table(scope, some) for scope, some in rows.items()), corpus.problems)
 
 
 def summary(call: Call) -> Outcome:
@@ -65,7 +64,7 @@ def summary(call: Call) -> Outcome:
     if call.arguments.site is not None:
         first = Path(call.arguments.site).resolve() / "index.html"
         lines.append(f"First page: {first}" if first.is_file() else f"No site in {call.arguments.site} yet: nox -s docs")
-    return Outcome(shown=(*tables, *lines), notes=tuple(str(problem) for problem in corpus.problems))
+    return Outcome.of_what_could_be_read((*tables, *lines), corpus.problems)
 
 
 def findings(call: Call) -> Outcome:

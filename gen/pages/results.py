@@ -10,10 +10,13 @@ from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import FEWEST_FOR_P95, percentile, quantity, summary
 from gen.tables import Layout, columns, pivot, table
+from gen.techniques.drafting import BREAK_EVEN, HEAD, RANDOM_HEAD, TOKENS_PER_STEP
 from gen.verdict import Comparison, Scale, compare
 from probes.evidence import Arm, Direction, Metric, Per, Run
 
 FEWEST_DRAWN = 3
+# With more arms than this the caption that repeats every number is longer than the picture.
+MOST_CAPTIONED = 3
 
 
 def results(atlas: Atlas, run: Run) -> Markdown:
@@ -29,7 +32,43 @@ def results(atlas: Atlas, run: Run) -> Markdown:
     ) if run.arms else NOTHING  # fmt: skip
     drawn = [_drawn(run, name) for name in names]
     charts = block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
-    return paragraphs(head, arms, charts, _comparison(atlas, run), _metrics(run), _samples(run, names))
+    prices = _prices(run)
+    # A head that is never right tells what drafting costs; a verdict on it would be read as one on EAGLE-3.
+    compared = NOTHING if _is_random(run) else _comparison(atlas, run)
+    return paragraphs(head, prices, arms, charts, compared, _metrics(run), _samples(run, names))
+
+
+def _is_random(run: Run) -> bool:
+    return any(arm.settings.get(HEAD) == RANDOM_HEAD for arm in run.arms)
+
+
+def _prices(run: Run) -> Markdown:
+    """Put first what a benchmark of drafts is for: what each step has to bring before drafting pays, and what it brought."""
+    priced = [(arm, metric) for arm in run.arms if (metric := run.metric(BREAK_EVEN, arm.name)) is not None]
+    body = [
+        (text(arm.name), text(summary(needed)), _brought(run.metric(TOKENS_PER_STEP, arm.name)))
+        for arm, needed in priced
+        if needed.samples
+    ]
+    if not body:
+        return NOTHING
+    said = "Drafting pays where a step brings more tokens than plain decoding makes in the same time."
+    if _is_random(run):
+        said += (
+            " The EAGLE-3 head here has random weights and is never right: its arms price a head of that size,"
+            " and say nothing about one that was trained."
+        )
+    rest = len(priced) - len(body)
+    left = span(text(f"Arms without a number: {rest}; the table of metrics says why."), "note") if rest else NOTHING
+    return paragraphs(text(said), table(columns("Draft", "Has to bring", "Brought"), body, Layout.CARDS, "prices"), left)
+
+
+def _brought(metric: Metric | None) -> Markdown:
+    if metric is None:
+        return span(text("not measured"), "absent")
+    if len(metric.samples) > 1 and len(set(metric.samples)) == 1:
+        return text(f"{quantity(metric.samples[0], metric.unit)} in each of {len(metric.samples)} {metric.per}s")
+    return text(summary(metric))
 
 
 def _comparison(atlas: Atlas, run: Run) -> Markdown:
@@ -38,7 +77,8 @@ def _comparison(atlas: Atlas, run: Run) -> Markdown:
     if base is None:
         return NOTHING
     # Requests of one run are no independent samples: what is per request is shown above and compared nowhere.
-    names = list(dict.fromkeys(metric.name for metric in run.metrics if metric.arm and metric.per is not Per.REQUEST))
+    # What only candidates have, such as the tokens that a draft brings, has nothing to be held against.
+    names = list(dict.fromkeys(m.name for m in run.metrics if m.arm == base and m.per is not Per.REQUEST))
     body = [
         (code(name), text(arm.name), chip(one.verdict), _ratio(one), _reason(one))
         for arm in run.arms
@@ -56,7 +96,7 @@ def _ratio(one: Comparison) -> Markdown:
         return span(text("not compared"), "absent")
     sizes = f"n = {one.baseline.n} and {one.candidate.n if one.candidate else 0}"
     if one.gate.scale is Scale.RELATIVE:
-        return text(f"{one.low:.3g} to {one.high:.3g} times, gate {one.gate.width:.0%} ({sizes})")
+        return text(f"{one.low:.3g} to {one.high:.3g} times, gate {quantity(one.gate.width, 'share')} ({sizes})")
     low, high, gate = (quantity(value, one.unit) for value in (one.low, one.high, one.gate.width))
     return text(f"{low} to {high} apart, gate {gate} ({sizes})")
 
@@ -81,6 +121,11 @@ def _drawn(run: Run, name: str) -> Markdown:
         return NOTHING
     series = {metric.arm or run.subject: metric.samples for metric in found}
     chart = strips(name, found[0].unit, series, found[0].per)
+    if len(series) > MOST_CAPTIONED:
+        told = (
+            f"{name}: every {found[0].per}, median and interval of {len(series)} arms; the numbers are in the table of metrics."
+        )
+        return figure(chart, text(told))
     return figure(chart, text(chart.alternative))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import UTC
 
 from pydantic import JsonValue
 
@@ -47,7 +48,7 @@ def run_table(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
     body = [
         (
             atlas.run(here, run.id, text(f"{run.kind} · {run.subject}")),
-            dated(run.date, atlas.today, limit),
+            line(dated(run.date, atlas.today, limit), span(text(f"{run.started_at.astimezone(UTC):%H:%M} UTC"), "note")),
             line(text(run.client.alias), NOTHING if atlas.scope_of(run) == FLEET else span(text("local"), "badge")),
             runtime(run),
             validity(run),

@@ -17,6 +17,9 @@ from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES, Applicability
 from probes.evidence import Technique
 
+# A machine that was asked for many settings has a fact for each; the ones that decide come first.
+MOST_FACTS = 12
+
 
 def pages(atlas: Atlas) -> Iterator[Page]:
     """Write the index and the seven pages."""
@@ -138,7 +141,12 @@ def facts_table(atlas: Atlas, facts: Sequence[Fact], here: str) -> Markdown:
         )
         for fact in facts
     ]
-    return table(columns("Fact", "Known", "Since", "Where"), body, Layout.CARDS, "facts")
+    head = columns("Fact", "Known", "Since", "Where")
+    shown = table(head, body[:MOST_FACTS], Layout.CARDS, "facts")
+    rest = body[MOST_FACTS:]
+    if not rest:
+        return shown
+    return paragraphs(shown, details(text(f"{len(rest)} more facts"), table(head, rest, Layout.CARDS, "facts"), "data"))
 
 
 def since(atlas: Atlas, fact: Fact) -> Markdown:

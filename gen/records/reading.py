@@ -18,20 +18,32 @@ def read_records(folder: Path) -> tuple[tuple[Record, ...], tuple[Problem, ...]]
     records: list[Record] = []
     problems: list[Problem] = []
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".md") if folder.is_dir() else []
-    except OSError as exc:
-        return (), (
-            Problem(place=shown_folder(folder), found=f"cannot be read ({exc.strerror})", expected="a readable folder"),
-        )
+        paths = record_paths(folder)
+    except InputError as exc:
+        return (), exc.problems
     for path in paths:
-        if path.name.lower() in _NOT_RECORDS:
-            continue
         place = f"{shown_folder(folder)}/{path.name}"
         try:
             records.append(parse_record(path.stem, read_text(path, place), place))
         except InputError as exc:
             problems.extend(exc.problems)
     return tuple(sorted(records, key=lambda record: (record.date, record.name))), tuple(problems)
+
+
+def record_paths(folder: Path) -> tuple[Path, ...]:
+    """List what claims to be a record, whatever it is; nothing where there is no such folder.
+
+    Raises:
+        InputError: the folder cannot be listed, or something else lies in its place.
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".md")
+    except FileNotFoundError:
+        return ()
+    except OSError as exc:
+        found = f"cannot be read ({exc.strerror})"
+        raise InputError([Problem(place=shown_folder(folder), found=found, expected="a readable folder")]) from exc
+    return tuple(path for path in paths if path.name.lower() not in _NOT_RECORDS)
 
 
 def read_text(path: Path, place: str) -> str:
@@ -46,9 +58,10 @@ def read_text(path: Path, place: str) -> str:
 
     if path.suffix != ".md" or not re.fullmatch(NAME_PATTERN, path.stem):
         raise refuse("is not named like a record", "YYYY-MM-DD-words.md in lower case, or README.md")
-    if path.is_symlink() or not path.is_file():
-        raise refuse("is not a plain file", "a record is a file of its own, never a link")
     try:
+        # Asked before it is opened: a pipe would never come to an end.
+        if path.is_symlink() or not path.is_file():
+            raise refuse("is not a plain file", "a record is a file of its own, never a link")
         if path.stat().st_size > MAX_BYTES:
             raise refuse(f"is over {MAX_BYTES} bytes", "a record that people can read")
         return path.read_bytes().decode("utf-8")

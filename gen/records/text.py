@@ -129,7 +129,7 @@ def _front_problems(name: str, front: FrontMatter, place: str) -> list[Problem]:
 def _parse_block(inside: str, place: str) -> Assessment:
     found = _JSON.search(inside)
     if found is None:
-        expected = "a ```json block; draft the record again"
+        expected = "a ```json block; delete the draft and nox -s adr -- propose --write"
         raise InputError([Problem(place=place, found="has an assessment block without JSON", expected=expected)])
     try:
         return Assessment.model_validate_json(found[1])

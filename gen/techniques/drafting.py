@@ -11,8 +11,9 @@ from gen.view import View, same_release
 from probes.evidence import Arm, CapabilityState, Metric, Missing, ProvenanceKind, Run, Technique
 
 # A head with random weights is measured, which no rule may read as a verdict on EAGLE-3.
-PRICED = {"speculative-break-even": "one request", "speculative-break-even-batched": "several requests at once"}
-_BREAK_EVEN = "break_even_tokens_per_step"
+PRICED = frozenset({"speculative-break-even", "speculative-break-even-batched"})
+BREAK_EVEN, TOKENS_PER_STEP = "break_even_tokens_per_step", "tokens_per_step"
+HEAD, RANDOM_HEAD = "head", "random weights"
 _CHAIN = 3
 _NAME = "EAGLE-3"
 
@@ -36,7 +37,7 @@ def told(view: View) -> tuple[str, ...]:
 def price_facts(view: View) -> tuple[Fact, ...]:
     """State what a head has to reach, from the newest valid measurement of this release; that it is known is the value."""
     facts = []
-    for subject, load in PRICED.items():
+    for subject in sorted(PRICED):
         for device, (run, arm, needed) in sorted(_newest(view, subject).items()):
             one = spread(needed.samples, needed.per)
             kind = "95 % interval" if one.bounds_median else "range"
@@ -46,8 +47,8 @@ def price_facts(view: View) -> tuple[Fact, ...]:
                     id=f"{device}/{subject}",
                     value="measured",
                     text=(
-                        f"{device}, {load}: an {_NAME} head must reach {one.median:.2f} tokens per step "
-                        f"({kind} {one.low:.2f} to {one.high:.2f}, n = {one.n}) at k={_CHAIN} to pay; "
+                        f"{device}, {_load(arm)}: an {_NAME} head must reach {one.median:.2f} tokens per step "
+                        f"({kind} {one.low:.2f} to {one.high:.2f}, n = {one.n} {needed.per}s) at k={_CHAIN} to pay; "
                         f"one that is always right would reach {most}."
                     ),
                     provenance=ProvenanceKind.MEASURED,
@@ -66,7 +67,7 @@ def _newest(view: View, subject: str) -> dict[str, tuple[Run, Arm, Metric]]:
             if isinstance(run.device, Missing) or not _of_release(run, service.version):
                 continue
             for arm in run.arms:
-                needed = run.metric(_BREAK_EVEN, arm.name)
+                needed = run.metric(BREAK_EVEN, arm.name)
                 if needed is not None and needed.samples and _is_chain(arm):
                     found[run.device.name] = (run, arm, needed)
     return found
@@ -74,6 +75,12 @@ def _newest(view: View, subject: str) -> dict[str, tuple[Run, Arm, Metric]]:
 
 def _is_chain(arm: Arm) -> bool:
     return arm.name.startswith(_NAME) and arm.settings.get("num_assistant_tokens") == _CHAIN
+
+
+def _load(arm: Arm) -> str:
+    """Say how many requests shared the batch; a run that does not say had one."""
+    requests = int(arm.settings.get("concurrency", 1))
+    return "one request" if requests == 1 else f"{requests} requests at once"
 
 
 def _of_release(run: Run, version: str | None) -> bool:

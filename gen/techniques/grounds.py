@@ -146,7 +146,7 @@ def bench_fact(service: ServiceView, technique: Technique, bench: Bench) -> Fact
 def capability_fact(run: Run, capability: Capability) -> Fact:
     """State what became of one request made of a device or engine."""
     device = "" if isinstance(run.device, Missing) else run.device.name
-    details = capability.effect or capability.words
+    details = (capability.effect or capability.words).rstrip(". ")
     asked = f"{capability.name} {capability.requested}".strip()
     return Fact(
         id=f"{run.subject}/{capability.name}/{capability.requested}",

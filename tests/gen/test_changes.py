@@ -11,6 +11,8 @@ import pytest
 from gen.assess import assess
 from gen.assessment import Assessment
 from gen.changes import Draft, compare, propose
+from gen.check import check_records
+from gen.findings import Rule
 from gen.records import Record, parse_record
 from gen.records.record import Move
 from gen.words import Decision, State, Status
@@ -115,6 +117,53 @@ def test_a_first_record_is_no_older_than_the_fleet_or_the_machine_it_speaks_of()
     assert one(compare(ledger(), [bare], NOVEMBER)).name.startswith("2026-07-10-")
 
 
+OCTOBER = date(2026, 10, 6)
+
+
+def held_since_october() -> Record:
+    """A record whose newest fact is of October and whose other fact is of July."""
+    facts = (fact("fleet.releases.newest", day=OCTOBER),)
+    stored = assessment(on=OCTOBER, facts=facts, cells=(cell(facts=(fact(),)),))
+    return record(name="2026-10-06-automatic-prefix-caching-fleet", date=OCTOBER, assessment=stored)
+
+
+@pytest.mark.parametrize(
+    ("now", "day"),
+    [
+        # The declared value went back to the default of July, which is older than what stands.
+        ({"cells": (cell(state=State.UNKNOWN, facts=(fact(value="unknown", day=JULY),)),)}, OCTOBER),
+        # The declaration is gone altogether, and with it its date.
+        ({"cells": (cell(state=State.UNKNOWN),)}, OCTOBER),
+        # The newest fact is gone: it was known in October.
+        ({"facts": ()}, OCTOBER),
+        ({"facts": (), "cells": ()}, OCTOBER),
+        # No fact moved at all.
+        ({"next_step": "Wait"}, OCTOBER),
+        # Something newer moved beside what is gone.
+        ({"facts": (), "cells": (cell(facts=(fact(value="false", day=NOVEMBER),)),)}, NOVEMBER),
+        # Declared ahead of time.
+        ({"cells": (cell(facts=(fact(value="false", day=date(2027, 3, 1)),)),)}, NOVEMBER),
+    ],
+)
+def test_a_draft_is_no_older_than_the_record_it_changes_and_no_newer_than_today(now: dict[str, Any], day: date) -> None:
+    held = held_since_october()
+    assert held.assessment is not None
+    changed = held.assessment.model_copy(update=now)
+    draft = one(compare(ledger(held), [changed], NOVEMBER))
+    assert read(draft).date == day
+    assert draft.name.startswith(f"{day}-automatic-prefix-caching-fleet")
+    assert draft.name != held.name
+    assert compare(ledger(held, read(draft)), [changed], NOVEMBER) == ()
+
+
+def test_a_setting_that_left_the_inventory_is_dated_by_the_day_it_was_last_known() -> None:
+    held = record()
+    later = fact("text-8b/max_num_seqs", value="16", day=date(2026, 9, 3))
+    stored = assessment(on=JULY, cells=(cell(facts=(fact(), later)),))
+    draft = one(compare(ledger(held.model_copy(update={"assessment": stored})), [assessment()], NOVEMBER))
+    assert draft.name == "2026-09-03-automatic-prefix-caching-fleet"
+
+
 def test_a_change_back_to_what_is_in_force_drafts_nothing() -> None:
     draft = one(compare(ledger(record()), [disabled()], NOVEMBER))
     assert compare(ledger(record(), read(draft)), [assessment()], NOVEMBER) == ()
@@ -210,6 +259,30 @@ def test_a_draft_says_everything_a_reviewer_needs() -> None:
     )
 
 
+@pytest.mark.parametrize("decision", [Decision.ENABLE, Decision.TUNE])
+def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision) -> None:
+    """What the draft says is owed is what the checks find once somebody accepts it."""
+    told = assessment(scope=LOCAL, decision=decision)
+    without = one(compare(ledger(local_runs=MEASURED), [told], NOVEMBER))
+    assert "Benchmark first: still owed: no cited run compares baseline with candidate" in without.text
+    assert "No cited run has both: measure them before it is accepted, or acknowledge IA013 about comparison." in without.text
+    with_both = one(compare(ledger(local_runs=MEASURED), [told.model_copy(update={"evidence": (micro_run().id,)})], NOVEMBER))
+    assert "Benchmark first: the cited runs compare baseline and candidate (1 better, 1 same)." in with_both.text
+    assert "No cited run has both" not in with_both.text
+    for draft, about in ((without, ["comparison"]), (with_both, [])):
+        accepted = ledger(local_runs=MEASURED, local_records=(answered(draft, Status.ACCEPTED),))
+        found = check_records(accepted, NOVEMBER)
+        assert [finding.about for finding in found if finding.rule is Rule.CONTRACT_VERDICT] == about
+
+
+@pytest.mark.parametrize("decision", list(Decision))
+def test_no_draft_without_a_run_speaks_of_evidence(decision: Decision) -> None:
+    text = one(compare(ledger(), [assessment(decision=decision)], NOVEMBER)).text
+    options = text.partition("## Considered options")[2].partition("##")[0]
+    assert "evidence" not in options
+    assert "cited runs compare" not in options
+
+
 def test_text_from_a_server_stays_text_in_a_draft() -> None:
     evil = "<script>alert(1)</script> | [c](javascript:x) ![p](http://evil.invalid) `x`\n---\n## Heading\n"
     evil += "<!-- inference-adr:end assessment -->"
@@ -229,6 +302,19 @@ def test_a_second_probe_of_the_same_machine_drafts_nothing() -> None:
     assert len(drafts) == 7
     assert {draft.scope for draft in drafts} == {LOCAL}
     assert propose(replace(checkout, local_records=tuple(map(read, drafts))), NOVEMBER, "local") == ()
+
+
+def test_a_machine_of_which_only_promoted_runs_are_here_is_drafted_only_when_named() -> None:
+    """What the repository ships to compare with is no decision that anybody here has to make."""
+    reference = ledger(runs=MEASURED)
+    assert propose(reference, NOVEMBER, "local") == ()
+    assert {draft.scope for draft in propose(reference, NOVEMBER)} == {"fleet"}
+    drafts = propose(reference, NOVEMBER, LOCAL)
+    assert len(drafts) == 7
+    measured_again = replace(reference, runs=MEASURED[:1], local_runs=MEASURED[1:])
+    assert len(propose(measured_again, NOVEMBER, "local")) == 7
+    decided = replace(reference, records=(read(drafts[0]),))
+    assert len(propose(decided, NOVEMBER, "local")) == 6
 
 
 def test_the_fleet_is_judged_by_what_is_committed_alone() -> None:

@@ -14,7 +14,7 @@ from gen.audit import Books, audit
 from gen.changes import compare
 from gen.check import check, check_records
 from gen.contract import Compared, ContractMetric, Measured
-from gen.corpus import Corpus
+from gen.corpus import Corpus, read_corpus
 from gen.findings import DUE, Finding, Rule, Severity, as_annotation, as_json, as_markdown
 from gen.records import Record, parse_record, render_record
 from gen.records.lifecycle import RecordFile
@@ -22,7 +22,7 @@ from gen.records.record import Acknowledgement, Confirm, EvidenceRef, Move, Prob
 from gen.words import Decision, State, Status, Verdict
 from probes.errors import Problem, UsageError
 from probes.evidence import Missing, MissingReason, Validity, seal
-from tests.gen.ledger import JULY, NOVEMBER, assessment, contract, disabled, inventory, ledger, record
+from tests.gen.ledger import JULY, NOVEMBER, ROOT, assessment, contract, disabled, inventory, ledger, record
 from tests.gen.specimens import devices_run, micro_run
 
 ALPHA, BETA, GAMMA = "2026-07-10-alpha", "2026-07-10-beta", "2026-07-10-gamma"
@@ -77,7 +77,7 @@ def test_invalid_evidence_can_be_acknowledged_and_altered_evidence_cannot() -> N
 
 def test_two_records_in_force_for_one_technique_and_scope() -> None:
     (finding,) = found(Rule.TWO_IN_FORCE, record(), record(name=ALPHA), record(name=BETA, status=Status.PROPOSED))
-    assert finding.fix == f"python -m gen records supersede {ALPHA} {record().name} --by WHO"
+    assert finding.fix == f"nox -s adr -- supersede {ALPHA} {record().name} --by WHO"
     other_scope = record(name=ALPHA, scope="local-abc123abc123", assessment=assessment(scope="local-abc123abc123"))
     assert found(Rule.TWO_IN_FORCE, record(), other_scope) == []
 
@@ -91,7 +91,7 @@ def test_a_supersession_that_only_one_side_tells() -> None:
     (silent,) = found(Rule.LINK_ONE_SIDED, old, record(name=BETA))
     assert "does not say so" in silent.message
     (half,) = found(Rule.LINK_ONE_SIDED, old, new.model_copy(update={"status": Status.PROPOSED}))
-    assert half.fix == f"finish what was begun: python -m gen records accept {BETA} --by WHO"
+    assert half.fix == f"finish what was begun: nox -s adr -- accept {BETA} --by WHO"
     assert len(found(Rule.LINK_ONE_SIDED, record(name=ALPHA, status=Status.SUPERSEDED))) == 1
 
 
@@ -112,6 +112,13 @@ def test_links_name_records_that_exist_and_say_what_they_open() -> None:
     records = record(name=GAMMA, body=body, supersedes=("2026-01-02-lost",)), record(name=ALPHA), record(name=BETA)
     assert [f.message for f in found(Rule.LINK_TEXT, *records)] == [f"says {ALPHA} and links to {BETA}"]
     assert [f.about for f in found(Rule.LINK_BROKEN, *records)] == ["2026-01-01-use-u8-for-kv", "2026-01-02-lost"]
+
+
+def test_a_shared_record_that_hangs_on_one_that_git_ignores() -> None:
+    local = record(name=ALPHA, status=Status.SUPERSEDED, superseded_by=GAMMA)
+    (finding,) = found(Rule.LINK_BROKEN, record(name=GAMMA, supersedes=(ALPHA,)), local_records=(local,))
+    assert (finding.message, finding.fix) == (f"names {ALPHA}, which lies in adr/local only", f"nox -s adr -- promote {ALPHA}")
+    assert found(Rule.LINK_BROKEN, local_records=(local, record(name=GAMMA, supersedes=(ALPHA,)))) == []
 
 
 def test_an_illegal_history() -> None:
@@ -146,6 +153,14 @@ def test_a_comparison_must_carry_the_change_or_be_acknowledged() -> None:
     assert found(Rule.CONTRACT_VERDICT, record(contract=compared(Verdict.WORSE))) == []
     seen = Acknowledgement(rule="IA013", about="ttft", by="x", date=NOVEMBER, reason="worth it")
     assert found(Rule.CONTRACT_VERDICT, tuned(contract=compared(Verdict.WORSE), acknowledgements=(seen,))) == []
+
+
+def test_a_change_that_no_run_compares_is_not_accepted_unless_acknowledged() -> None:
+    (finding,) = found(Rule.CONTRACT_VERDICT, tuned())
+    assert (finding.about, finding.message) == ("comparison", "decides tune, and no cited run compares baseline with candidate")
+    assert found(Rule.CONTRACT_VERDICT, tuned(status=Status.PROPOSED)) == []
+    seen = Acknowledgement(rule="IA013", about="comparison", by="x", date=NOVEMBER, reason="back to what was measured in May")
+    assert found(Rule.CONTRACT_VERDICT, tuned(acknowledgements=(seen,))) == []
 
 
 def test_a_record_past_its_review_and_one_that_rests_on_old_runs() -> None:
@@ -194,7 +209,15 @@ def test_a_damaged_file_is_an_error_and_nothing_is_called_undrafted_while_it_is(
 def test_what_moved_without_a_draft_is_told_with_the_command() -> None:
     undrafted = [f for f in check(ledger(), NOVEMBER) if f.rule is Rule.UNDRAFTED]
     assert len(undrafted) == 7
-    assert undrafted[0].fix == "python -m gen records propose --scope fleet --write"
+    assert undrafted[0].fix == "nox -s adr -- propose --scope fleet --write"
+
+
+def test_nothing_of_a_reference_machine_or_of_the_repository_as_it_is_waits_for_a_draft() -> None:
+    undrafted = [f for f in check(ledger(runs=(RUN, micro_run())), NOVEMBER) if f.rule is Rule.UNDRAFTED]
+    assert {f.fix for f in undrafted} == {"nox -s adr -- propose --scope fleet --write"}
+    shipped = replace(read_corpus(ROOT), local_runs=(), local_records=())
+    found_there = check(shipped, max(NOVEMBER, *(run.date for run in shipped.runs)))
+    assert {f.rule for f in found_there} <= {Rule.STALE_DECLARATION}
 
 
 def test_runs_of_tomorrow_and_names_that_differ_by_case() -> None:

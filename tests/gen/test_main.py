@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -71,6 +72,12 @@ def test_a_decision_lives_from_proposal_to_its_successor(main: Main, root: Path)
     code, out, _ = main("records", "propose", "--scope", "fleet", "--write", today="2026-07-12")
     new = "2026-07-11-automatic-prefix-caching-fleet"
     assert out.splitlines()[-1] == "1 record drafted."
+    code, out, err = main("records", "accept", new, "--by", "platform team", today="2026-07-12")
+    assert (code, out) == (2, "")
+    assert "IA013 error: decides enable, and no cited run compares baseline with candidate" in err
+    seen = "acknowledgements:\n  - {rule: IA013, about: comparison, by: x, date: 2026-07-12, reason: back to what stood}\n"
+    path = root / "adr" / f"{new}.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("supersedes:", f"{seen}supersedes:", 1), encoding="utf-8")
     code, out, _ = main("records", "accept", new, "--by", "platform team", today="2026-07-12")
     old = next(name for name in names if "prefix-caching" in name)
     assert out == f"{old}: superseded\n{new}: accepted\n"
@@ -136,9 +143,9 @@ def test_show_prints_a_record_without_its_generated_block(main: Main, root: Path
         (["records", "acept"], "did you mean accept?"),
         (["records", "list", "--status", "acepted"], "did you mean accepted?"),
         (["records", "show", "2026-07-10-quantization-flet"], "no record is called '2026-07-10-quantization-flet'"),
-        (["records", "accept", "1", "--by", "x"], "no record is called '1'; python -m gen records list shows them"),
+        (["records", "accept", "1", "--by", "x"], "no record is called '1'; nox -s adr -- list shows them"),
         (["records", "propose", "--scope", "cluster"], "nothing is known of it; expected one of fleet, local"),
-        (["records", "promote", "x"], "no local run is called 'x'; 0 local runs: none"),
+        (["records", "promote", "x"], "no local run or draft is called 'x'; 0 in adr/local: none"),
         (["records", "import", "absent.json"], "absent.json: cannot be read (No such file or directory)"),
         (["records", "new", " "], "TITLE: is ' '; expected one line of text"),
         (["matrix", "--scope", "x"], "--scope: is 'x'; expected one of fleet"),
@@ -156,10 +163,21 @@ def test_each_misuse_is_one_message_and_exit_code_2(main: Main, argv: Sequence[s
     assert all(line.startswith("gen: ") for line in err.splitlines())
 
 
-@pytest.mark.parametrize("value", ["yesterday", "2026-13-01", "20261301"])
-def test_a_day_that_is_none_is_told(main: Main, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["yesterday", "2026-13-01", "20261301", "20260710", "2026-W28-5", "２026-07-10", " 2026-07-10"]
+)
+def test_a_day_that_is_none_or_written_otherwise_is_told(main: Main, value: str) -> None:
     code, _, err = main("matrix", today=value)
     assert (code, f"--today: is {value!r}; expected a date such as 2026-07-10" in err) == (2, True)
+    code, _, err = main("records", "accept", "x", "--by", "x", "--on", value)
+    assert (code, f"--on: is {value!r}; expected a date such as 2026-07-10" in err) == (2, True)
+
+
+@pytest.mark.parametrize("argv", [["matrix", "--js"], ["check", "--git"], ["records", "list", "--stat", "accepted"], ["--ver"]])
+def test_no_option_is_taken_for_another(main: Main, argv: Sequence[str]) -> None:
+    code, out, err = main(*argv)
+    assert (code, out) == (2, "")
+    assert argv[-1] in err or argv[-2] in err
 
 
 def test_nobody_decides_tomorrow(main: Main, root: Path) -> None:
@@ -174,6 +192,17 @@ def test_a_broken_inventory_is_told_with_line_and_field(main: Main, root: Path) 
     code, _, err = main("matrix")
     assert code == 2
     assert "gen: fleet.yml:9: hots: is not a known field" in err.replace("fleet.yml:10", "fleet.yml:9")
+
+
+def test_a_wrong_key_of_a_mapping_is_told_with_file_field_and_what_is_expected(main: Main, root: Path) -> None:
+    fleet = root / "fleet.yml"
+    text = fleet.read_text(encoding="utf-8")
+    fleet.write_text(text.replace("trackers:\n  speculative-decoding:", "trackers:\n  speculative:", 1), encoding="utf-8")
+    _, _, err = main("matrix")
+    assert "trackers.speculative: is the key 'speculative'; expected one of 'quantization', " in err
+    fleet.write_text(text.replace("  text-8b:\n", "  Text 8B:\n", 1), encoding="utf-8")
+    _, _, err = main("matrix")
+    assert "services.Text 8B: is the key 'Text 8B'; expected a key of the pattern ^[a-z0-9]" in err
 
 
 def test_outside_a_checkout_the_way_out_is_told(main: Main, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +225,118 @@ def test_a_damaged_record_is_listed_as_such_beside_the_good_ones(main: Main, roo
     assert "adr/2026-07-10-bad.md: has no front matter" in err
     assert main("check")[0] == 1
     assert main("records", "propose")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["accept", "--by", "x"],
+        ["reject", "--by", "x", "--why", "y"],
+        ["deprecate", "--by", "x", "--why", "y"],
+        ["show"],
+        ["promote"],
+    ],
+)
+@pytest.mark.parametrize("form", ["{}", "{}.md", "adr/{}.md"])
+def test_a_damaged_record_is_called_damaged_and_how(main: Main, root: Path, argv: Sequence[str], form: str) -> None:
+    name = "2026-07-10-bad"
+    (root / "adr" / f"{name}.md").write_text("---\ntitle: x\nstatus: acepted\ndate: 2026-07-10\nscope: project\n---\n")
+    before = texts(root / "adr")
+    code, out, err = main("records", argv[0], form.format(name), *argv[1:])
+    assert (code, out) == (2, "")
+    assert f"adr/{name}.md:" in err
+    assert "review-by" in err
+    assert "no record is called" not in err
+    assert texts(root / "adr") == before
+
+
+def test_a_damaged_record_on_either_side_of_a_supersession_is_told(main: Main, root: Path) -> None:
+    main("records", "new", "Good")
+    (root / "adr" / "2026-07-10-bad.md").write_bytes(b"\xff")
+    for pair in (("2026-07-10-bad", "2026-11-30-good"), ("2026-11-30-good", "2026-07-10-bad")):
+        code, _, err = main("records", "supersede", *pair, "--by", "x")
+        assert (code, err) == (2, "gen: adr/2026-07-10-bad.md: is not UTF-8 (byte 0); expected text in UTF-8\n")
+
+
+def test_a_damaged_record_in_adr_is_never_passed_over_for_a_local_one(main: Main, root: Path) -> None:
+    main("records", "new", "Same")
+    shared = root / "adr" / "2026-11-30-same.md"
+    local = root / "adr" / "local" / shared.name
+    local.parent.mkdir()
+    local.write_bytes(shared.read_bytes())
+    shared.write_text("torn")
+    code, _, err = main("records", "reject", "2026-11-30-same", "--by", "x", "--why", "y")
+    assert (code, "gen: adr/2026-11-30-same.md: has no front matter" in err) == (2, True)
+
+
+@pytest.mark.parametrize("command", [["matrix"], ["matrix", "--json"], ["summary"], ["records", "list", "--json"]])
+def test_what_shows_the_rest_tells_what_it_left_out_and_ends_with_2(main: Main, root: Path, command: Sequence[str]) -> None:
+    sound = main(*command)
+    assert (sound[0], sound[2]) == (0, "")
+    (root / "adr" / "2026-07-10-bad.md").write_text("# Use MQTT\n")
+    evidence = root / "adr" / "evidence"
+    evidence.mkdir()
+    (evidence / "20260710T000000Z-x.json").write_text("{")
+    code, out, err = main(*command)
+    assert (code, out) == (2, sound[1])
+    assert "gen: left out: adr/2026-07-10-bad.md: has no front matter" in err
+    assert "20260710T000000Z-x.json: is not JSON" in err
+
+
+COMMANDS = (
+    ["matrix"],
+    ["summary"],
+    ["check"],
+    ["pages", "--out", "pages"],
+    ["records", "list"],
+    ["records", "propose"],
+    ["records", "accept", "x", "--by", "x"],
+    ["records", "reject", "x", "--by", "x", "--why", "y"],
+    ["records", "show", "x"],
+    ["records", "promote", "x"],
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_file_in_the_place_of_a_folder_is_told_by_every_command(main: Main, root: Path, command: Sequence[str]) -> None:
+    (root / "adr" / "local").write_text("x")
+    code, out, err = main(*command)
+    said = out if command == ["check"] else err
+    assert "adr/local: cannot be read (Not a directory)" in said.replace("adr/local: IA001 error: ", "adr/local: ")
+    assert code == (1 if command == ["check"] else 2)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_pipe_a_folder_and_a_link_named_like_records_are_told(main: Main, root: Path, command: Sequence[str]) -> None:
+    local = root / "adr" / "local"
+    (local / "2026-11-30-folder.md").mkdir(parents=True)
+    os.mkfifo(local / "2026-11-30-pipe.md")
+    (local / "2026-11-30-link.md").symlink_to(root / "fleet.yml")
+    code, out, err = main(*command)
+    assert code == (1 if command == ["check"] else 2)
+    if command[1:2] not in (["accept"], ["reject"], ["show"]):  # these look for a name first
+        for name in ("folder", "pipe", "link"):
+            assert f"adr/local/2026-11-30-{name}.md:" in out + err
+    assert main("records", "show", "2026-11-30-pipe")[2].startswith("gen: adr/local/2026-11-30-pipe.md: is not a plain file")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_folder_nobody_may_read_is_told(
+    main: Main, root: Path, command: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Permissions do not bind whoever may do everything, as in a container; hence a stand-in for the refusal."""
+    (root / "adr" / "local").mkdir(parents=True)
+    listing = os.listdir
+
+    def refuse(path: os.PathLike[str]) -> list[str]:
+        if Path(path) == root / "adr" / "local":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listing(path)
+
+    monkeypatch.setattr("os.listdir", refuse)
+    code, out, err = main(*command)
+    assert code == (1 if command == ["check"] else 2)
+    assert "Permission denied" in (out if command == ["check"] else err)
 
 
 def test_check_counts_errors_and_with_strict_also_warnings(main: Main) -> None:
@@ -282,6 +423,33 @@ def test_a_file_in_the_place_of_the_folder_is_one_message(tmp_path: Path) -> Non
     (tmp_path / "out").write_text("x")
     with pytest.raises(HostError, match="cannot be written"):
         write_pages({"a.md": "x"}, tmp_path / "out")
+
+
+def test_links_that_lead_to_themselves_and_pipes_are_one_message_each(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(HostError, match="loop: cannot be written"):
+        write_pages({"a.md": "x"}, tmp_path / "loop")
+    os.mkfifo(tmp_path / "a.md")
+    with pytest.raises(InputError, match=r"a\.md: was not written by this command"):
+        write_pages({"a.md": "x"}, tmp_path)
+    os.mkfifo(tmp_path / MANIFEST)
+    with pytest.raises(InputError, match="is not a plain file; expected the list of an earlier run"):
+        write_pages({"b.md": "x"}, tmp_path)
+
+
+def test_a_page_that_cannot_be_read_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permissions do not bind whoever may do everything, as in a container; hence a stand-in for the refusal."""
+    (tmp_path / "a.md").write_text("mine")
+    reading = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.name == "a.md":
+            raise PermissionError(13, "Permission denied", str(path))
+        return reading(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(HostError, match=r"a\.md: cannot be read \(Permission denied\)"):
+        write_pages({"a.md": "x"}, tmp_path)
 
 
 @pytest.mark.parametrize("name", list(SCHEMAS))

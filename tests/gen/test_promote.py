@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import date
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_a_damaged_run_is_not_promoted(root: Path) -> None:
 @pytest.mark.parametrize("name", ["", "..", "../../fleet", "2026", "/etc/passwd"])
 def test_only_the_exact_name_of_a_local_run_is_promoted(root: Path, name: str) -> None:
     local(root, devices_run())
-    with pytest.raises(UsageError, match="no local run is called"):
+    with pytest.raises(UsageError, match="no local run or draft is called"):
         promote(root, name, [])
 
 
@@ -93,6 +94,77 @@ def test_a_promoted_run_of_other_content_is_never_replaced(root: Path) -> None:
     with pytest.raises(InputError, match="which has the same name"):
         promote(root, path.stem, [])
     assert other.read_text() == "{}"
+
+
+def test_a_run_is_known_by_its_name_its_file_and_its_path(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = local(root, devices_run())
+    assert promote(root, path.stem, []).copied == (f"adr/evidence/{path.name}",)
+    for form in (path.name, f"adr/local/evidence/{path.name}", f"adr/evidence/{path.name}", str(path)):
+        assert promote(root, form, []).present == (f"adr/evidence/{path.name}",)
+    monkeypatch.chdir(path.parent)
+    assert promote(root, f"./{path.name}", []).present == (f"adr/evidence/{path.name}",)
+
+
+def test_a_file_of_that_name_elsewhere_is_not_what_is_promoted(root: Path, tmp_path: Path) -> None:
+    (path,) = local(root, devices_run())
+    elsewhere = write_run(devices_run(), tmp_path / "stick")
+    with pytest.raises(UsageError, match="no local run or draft is called"):
+        promote(root, str(elsewhere), [])
+    assert path.is_file()
+    assert not (root / "adr" / "evidence").exists()
+
+
+def test_a_draft_is_promoted_by_name_with_the_runs_it_cites(root: Path) -> None:
+    paths = local(root, devices_run(), micro_run())
+    both, none = draft(root, "2026-07-10-both", devices_run(), micro_run()), draft(root, "2026-07-10-none")
+    moved = promote(root, "adr/local/2026-07-10-none.md", [both, none])
+    assert (moved.copied, moved.left) == (("adr/2026-07-10-none.md",), ())
+    moved = promote(root, both.name, [both, none])
+    assert moved.copied == (*(f"adr/evidence/{path.name}" for path in paths), "adr/2026-07-10-both.md")
+    again = promote(root, both.name, [none])
+    assert (again.copied, again.present) == ((), ("adr/2026-07-10-both.md",))
+
+
+def test_a_draft_whose_evidence_is_gone_or_damaged_is_not_promoted(root: Path) -> None:
+    (path,) = local(root, devices_run())
+    both = draft(root, "2026-07-10-both", devices_run(), micro_run())
+    with pytest.raises(InputError, match=f"adr/local/{both.name}.md: cites {micro_run().id}, which is not there"):
+        promote(root, both.name, [both])
+    path.write_text("{}")
+    one = draft(root, "2026-07-10-one", devices_run())
+    with pytest.raises(InputError, match="schema: is None"):
+        promote(root, one.name, [one])
+    assert not (root / "adr" / "evidence").exists()
+    assert not list((root / "adr").glob("*.md"))
+
+
+def test_a_promoted_draft_says_which_other_draft_it_speaks_of(root: Path) -> None:
+    old, new = draft(root, "2026-07-10-old"), draft(root, "2026-07-10-new")
+    new = new.model_copy(update={"supersedes": (old.name,)})
+    left = promote(root, new.name, [old, new]).left
+    assert left == (f"adr/{new.name}.md takes the place of {old.name}, which lies in adr/local only; promote that too",)
+
+
+def test_what_is_no_file_is_told_and_never_waited_for(root: Path, tmp_path: Path) -> None:
+    """A pipe has no writer here: reading it would never return."""
+    (path,) = local(root, devices_run())
+    pipe = path.with_name("20261130T000000Z-pipe.json")
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match=r"adr/local/evidence/20261130T000000Z-pipe\.json: is (not a plain|no regular) file"):
+        promote(root, pipe.stem, [])
+    with pytest.raises(InputError, match=r"is (not a plain|no regular) file"):
+        import_runs(root, [pipe], NOVEMBER)
+    (root / "adr" / "evidence").mkdir()
+    os.mkfifo(root / "adr" / "evidence" / path.name)
+    with pytest.raises(HostError, match="is not a plain file; expected a file, or nothing"):
+        promote(root, path.stem, [])
+
+
+def test_a_file_in_the_place_of_the_folder_of_evidence_is_one_message(tmp_path: Path) -> None:
+    (tmp_path / "adr" / "local").mkdir(parents=True)
+    (tmp_path / "adr" / "local" / "evidence").write_text("x")
+    with pytest.raises(HostError, match=r"evidence: cannot be read \(Not a directory\); expected a readable folder"):
+        promote(tmp_path, "x", [])
 
 
 def test_importing_the_same_file_twice_is_fine(root: Path, tmp_path: Path) -> None:

@@ -186,6 +186,28 @@ def test_each_fault_is_told_with_its_place(change: tuple[str, str], said: str) -
     assert said in "\n".join(problems(text))
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("ttfft: {missing: no sensor}", ["contract.ttfft: is the key 'ttfft'; expected one of 'ttft', 'decode-rate', "]),
+        ("ttft: {missing: no senser}", ["contract.ttft.missing: is 'no senser'; expected one of 'not applicable', "]),
+        ("ttft: {missing: no sensor, why: x}", ["contract.ttft.why: is not a known field"]),
+        (
+            "ttft: {value: 1.0, unit: s, samples: 0, run: x}",
+            ["contract.ttft.samples: is 0; expected greater than or equal to 1"],
+        ),
+        ("ttft: {verdict: better}", ["contract.ttft.baseline: is missing", "contract.ttft.candidate: is missing"]),
+        ("ttft: fast", ["contract.ttft: is 'fast'; expected a mapping"]),
+    ],
+)
+def test_a_wrong_entry_of_the_contract_is_told_as_the_kind_that_was_meant(entry: str, said: list[str]) -> None:
+    """Three kinds of entry are possible; complaints about the two that nobody meant would bury the one that helps."""
+    told = problems(MINIMAL.replace("scope: project\n", f"scope: project\ncontract:\n  {entry}\n"))
+    assert len(told) == len(said)
+    for line, part in zip(told, said, strict=True):
+        assert line.startswith(f"{PLACE}:7: {part}")
+
+
 def test_a_setext_heading_is_no_conflict() -> None:
     body = parse_record("2026-07-10-kv-cache-u8", MINIMAL.replace("Because.", "Why\n=======\n\nBecause."), PLACE).body
     assert "=======" in body

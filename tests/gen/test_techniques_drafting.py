@@ -8,6 +8,7 @@ from datetime import timedelta
 from gen.assess import assess
 from gen.assessment import Assessment
 from gen.changes import compare
+from gen.site import pages
 from gen.words import Decision
 from probes.evidence import (
     Arm,
@@ -23,8 +24,10 @@ from probes.evidence import (
     Scalar,
     Technique,
     Validity,
+    seal,
 )
 from tests.gen.ledger import NOVEMBER, ledger
+from tests.gen.reading import read
 from tests.gen.specimens import FINGERPRINT, START, run
 
 LOCAL = f"local-{FINGERPRINT}"
@@ -86,7 +89,8 @@ def test_what_a_head_has_to_reach_is_told_with_its_interval() -> None:
     found = assessed(shown(), measured())
     assert "EAGLE-3 is accepted and lossless under an exact cache on CPU." in found.why
     assert (
-        "CPU, one request: an EAGLE-3 head must reach 2.00 tokens per step (95 % interval 1.90 to 2.10, n = 6) at k=3 to pay; "
+        "CPU, one request: an EAGLE-3 head must reach 2.00 tokens per step "
+        "(95 % interval 1.90 to 2.10, n = 6 repetitions) at k=3 to pay; "
         "one that is always right would reach 4."
     ) in found.why
     assert measured().id in found.evidence
@@ -94,6 +98,39 @@ def test_what_a_head_has_to_reach_is_told_with_its_interval() -> None:
     facts = {fact.id: fact.value for fact in found.facts}
     assert facts["CPU/speculative-break-even"] == "measured"
     assert facts["cpu/EAGLE-3/XATTENTION"] == "refused"
+
+
+def test_the_page_of_a_run_prices_drafts_and_passes_no_verdict_on_a_random_head() -> None:
+    """Some metrics are of drafts alone: the plain arm has none to be held against."""
+    priced, plain = measured(), measured()
+    arms = tuple(arm.model_copy(update={"settings": {**arm.settings, "head": "random weights"}}) for arm in priced.arms[1:])
+    brought = Metric(
+        name="tokens_per_step",
+        unit="tokens/step",
+        direction=Direction.HIGHER,
+        per=Per.REPETITION,
+        arm=arms[0].name,
+        samples=(1.0,) * 6,
+    )
+    random = seal(priced.model_copy(update={"arms": (priced.arms[0], *arms), "metrics": (*priced.metrics, brought)}))
+    trained = seal(plain.model_copy(update={"id": f"{plain.id}-2"}))
+    site = pages(ledger(local_runs=(random, trained)), NOVEMBER)
+    shown, compared = (read(site[f"runs/{one.id.lower()}.md"].split("---\n", 2)[2]) for one in (random, trained))
+    row = ["EAGLE-3 random head, k=3", "median 2 x (95 % interval 1.9 to 2.1; n = 6 repetitions)"]
+    rows = [[" ".join(cell.split()) for cell in row] for row in shown.rows]
+    assert any(all(part in cell for part, cell in zip(row, cells, strict=False)) for cells in rows)
+    assert any("1 tokens/step in each of 6 repetitions" in cells[-1] for cells in rows)
+    assert "say nothing about one that was trained" in " ".join(shown.text.split())
+    assert "by the rule of comparison" not in shown.text
+    assert "by the rule of comparison" in compared.text
+    assert not any("break_even" in cells[0] and "not measured" in " ".join(cells) for cells in compared.rows)
+
+
+def test_how_many_requests_shared_the_batch_is_told() -> None:
+    several = measured()
+    arms = tuple(arm.model_copy(update={"settings": {**arm.settings, "concurrency": 4}}) for arm in several.arms)
+    found = assessed(several.model_copy(update={"subject": "speculative-break-even-batched", "arms": arms}))
+    assert any(why.startswith("CPU, 4 requests at once: an EAGLE-3 head must reach 2.00") for why in found.why)
 
 
 def test_another_price_moves_no_key() -> None:

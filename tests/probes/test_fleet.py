@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import date
 from pathlib import Path
 
@@ -111,6 +112,12 @@ def test_an_empty_file_and_broken_yaml_are_told(tmp_path: Path) -> None:
         load_fleet(path)
     with pytest.raises(InputError, match="cannot be read"):
         load_fleet(tmp_path / "absent.yml")
+
+
+def test_a_pipe_in_the_place_of_the_inventory_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fleet.yml")
+    with pytest.raises(InputError, match=r"fleet\.yml: is not a plain file"):
+        load_fleet(tmp_path / "fleet.yml")
 
 
 def test_the_shipped_inventory_is_the_reference_fleet() -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,14 @@ def lay_out(folder: Path) -> Path:
     return folder
 
 
-def build(project: Path, site: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Build strictly, as the `docs` session does."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
+def build(
+    project: Path, site: Path, *, command: Sequence[str] | None = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Build strictly, as the `docs` session does; `command` is another way to start Python."""
+    usual = ["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
     settings = {**os.environ, **QUIET, "INFERENCE_ADR_TODAY": TODAY, **environ}
-    return subprocess.run(command, cwd=project, env=settings, capture_output=True, text=True, check=False)  # noqa: S603
+    line = [sys.executable, *(command or usual)]
+    return subprocess.run(line, cwd=project, env=settings, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.site.conftest import build, lay_out
+from tests.site.conftest import QUIET, TODAY, build, lay_out
 
 
 class Links(HTMLParser):
@@ -131,3 +135,51 @@ def test_a_day_that_is_none_stops_the_build(project: Path, tmp_path: Path) -> No
     done = build(project, tmp_path / "site", INFERENCE_ADR_TODAY="soon")
     assert done.returncode != 0
     assert "INFERENCE_ADR_TODAY: is 'soon'; expected a date such as 2026-07-10" in done.stderr
+
+
+# Stands in for a full disk: no file may grow beyond so many bytes.
+LIMITED = """import resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.argv[1:] = sys.argv[2:]
+runpy.run_module("mkdocs", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "said"),
+    [
+        (10_000, "cannot be written to the folder for temporary files (File too large)"),
+        (600_000, "cannot be written (File too large); expected a writable folder with room"),
+    ],
+    ids=["while generating", "while writing the site"],
+)
+def test_a_full_disk_stops_the_build_with_one_message(project: Path, tmp_path: Path, most_bytes: int, said: str) -> None:
+    arguments = ["-c", LIMITED, str(most_bytes), "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = build(project, tmp_path / "site", command=arguments)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 3
+
+
+def test_a_file_in_the_place_of_the_site_stops_the_build_with_one_message(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("x")
+    done = build(project, tmp_path / "taken" / "site")
+    assert done.returncode != 0
+    said = "cannot be written (Not a directory); expected a writable folder with room"
+    assert done.stderr == f"{tmp_path / 'taken' / 'site'}: {said}\n"
+
+
+def test_ctrl_c_stops_the_build_with_one_word(project: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    settings = {**os.environ, **QUIET, "INFERENCE_ADR_TODAY": TODAY}
+    with subprocess.Popen(command, cwd=project, env=settings, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "Building documentation to directory" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        told = process.stderr.read()
+    assert process.returncode == 1
+    assert told.strip() == "Aborted!"
+    assert not (tmp_path / "site" / "index.html").exists()
