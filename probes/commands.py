@@ -25,6 +25,7 @@ from probes.context import Context
 from probes.ending import EXIT_INTERRUPTED, EXIT_OK
 from probes.errors import UsageError
 from probes.evidence import Missing, MissingReason, Run, Tool
+from probes.exchange import importing
 from probes.files import current_folder
 from probes.fleet import Fleet, ProbeLimits, load_fleet, reference_name
 from probes.host import read_host
@@ -115,6 +116,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_arguments(load)
     load.set_defaults(command=_load)
+
+    exchange = add(
+        "import",
+        "read result files of guidellm, aiperf or vllm bench serve as evidence",
+        description="Read result files of guidellm, aiperf or vllm bench serve as evidence. Their definitions are taken for "
+        "ours where they are the same; what is not the same is missing, with the reason.",
+    )
+    importing.add_arguments(exchange)
+    exchange.set_defaults(command=_import)
     return parser
 
 
@@ -215,6 +225,15 @@ def _load(arguments: argparse.Namespace) -> int:
         return _context(Path(), fleet, quick=False, console=console, secrets=secrets)
 
     return load(arguments, os.environ, context_for, lambda line: print(line, flush=True))
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    console = _console(stderr=True)
+
+    def context_for(fleet: Fleet | None) -> Context:
+        return _context(arguments.out, fleet, quick=False, console=console)
+
+    return importing.import_files(arguments, context_for, lambda line: print(line, flush=True))
 
 
 def _fleet(path: Path) -> Fleet:

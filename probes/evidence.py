@@ -219,7 +219,8 @@ class HostTuning(Model):
 class Host(Model):
     """A machine by its hardware. `fingerprint` is 12 hex digits over CPU, cores, memory and accelerators.
 
-    The descriptions say what a fact does to inference and how it was read.
+    The descriptions say what a fact does to inference and how it was read. A
+    result file of another tool describes no machine; it stands under an alias, and what it is is missing.
     """
 
     alias: str
@@ -233,10 +234,10 @@ class Host(Model):
         description="Prefill scales with cores, not with threads. Distinct core numbers in /proc/cpuinfo, "
         "else asked of the system."
     )
-    logical_cores: int = Field(
+    logical_cores: int | Missing = Field(
         description="More than the cores means two threads share one, which adds little to inference. Counted in /proc/cpuinfo."
     )
-    memory_bytes: int = Field(description="Weights and KV cache have to fit. Read from /proc/meminfo.")
+    memory_bytes: int | Missing = Field(description="Weights and KV cache have to fit. Read from /proc/meminfo.")
     os: str = Field(description="Names the build of the runtime that fits. Read from /etc/os-release.")
     kernel: str = Field(
         description="Carries the scheduler, and for GPUs half of the driver. Read from /proc/sys/kernel/osrelease."

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from probes.endpoints.address import parse_address
@@ -61,12 +62,20 @@ def answering(*answers: bytes) -> Script:
     return script
 
 
-def under_load(port: int, *, scheme: str = "http", key: str | None = None, ca_file: str = "", **shape: Any) -> Finding:
+def under_load(
+    port: int,
+    *,
+    scheme: str = "http",
+    key: str | None = None,
+    ca_file: str = "",
+    tokenizer: Path | None = None,
+    **shape: Any,
+) -> Finding:
     """Put a small load on a port of this machine."""
     gate = Gate(address=parse_address(f"{scheme}://127.0.0.1:{port}/v1", "test"), key=key, ca_file=ca_file)
     guards = Guards(timeout_s=20.0, stall_s=20.0, first_byte_s=20.0)
     given: dict[str, Any] = {"model": "m", "max_tokens": 8, "requests": 4, "guards": guards}
-    return measure(gate, Shape(**(given | shape)), doors(gate)[0], STARTED)
+    return measure(gate, Shape(**(given | shape)), doors(gate)[0], STARTED, tokenizer=tokenizer)
 
 
 def exchange(*reads: bytes, times_ms: Sequence[float] | None = None, end: End = End.WHOLE, **fields: Any) -> Exchange:

@@ -72,8 +72,9 @@ class Answer:
     """One answer, complete or not. Times are seconds since the request was sent.
 
     `t_first_output_s` is the first token of any channel (text, reasoning, tool call), `t_first_text_s`
-    the first visible text. `arrivals_s` has one time per chunk that carried output. `finish_reason`
-    None means that the server never said.
+    the first visible text. `arrivals_s` has one time per chunk that carried output. `first_chunk_tokens` are
+    the tokens counted up to the first of them, where the server counts along. `finish_reason` None means
+    that the server never said.
     """
 
     ending: Ending
@@ -84,6 +85,7 @@ class Answer:
     t_first_text_s: float | None = None
     t_end_s: float | None = None
     arrivals_s: tuple[float, ...] = ()
+    first_chunk_tokens: int | None = None
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -127,7 +129,11 @@ class Answer:
         start, counted = self.ttft_s(first_token), self.usage
         if start is None or not self.arrivals_s or counted is None or counted.doubt or not counted.completion_tokens:
             return None
-        return rate(counted.completion_tokens - 1, self.arrivals_s[-1] - start)
+        return rate(counted.completion_tokens - self.tokens_at(start), self.arrivals_s[-1] - start)
+
+    def tokens_at(self, start_s: float) -> int:
+        """Tell how many tokens were there when the first one was: one, unless the server counted more in that chunk."""
+        return max(1, self.first_chunk_tokens or 1) if start_s == self.t_first_output_s else 1
 
 
 def read_usage(usage: dict[str, JsonValue], *, max_tokens: int | None, output_bytes: int) -> Usage:

@@ -17,7 +17,8 @@ from probes.load.series import SLO_METRICS, Slo
 from probes.load.task import Guards
 
 SWEEP: Final = (1, 4, 8, 16, 32)
-_FIRST_TOKENS: Final = {"output": FirstToken.FIRST_OUTPUT, "event": FirstToken.FIRST_EVENT}
+AUTO: Final = "auto"
+_FIRST_TOKENS: Final = {AUTO: FirstToken.FIRST_OUTPUT, "output": FirstToken.FIRST_OUTPUT, "event": FirstToken.FIRST_EVENT}
 _MAX_CONCURRENCY: Final = 1024
 _MAX_REQUESTS: Final = 1_000_000
 _MAX_TOKENS: Final = 131_072
@@ -41,6 +42,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--duration-s", type=float, metavar="S", help="measure for a time instead of a number of requests")
     add("--max-tokens", type=int, default=64, metavar="K", help="tokens of one answer at most (default: 64)")
     add("--json", type=Path, metavar="FILE", help="write every metric with percentiles, samples and validity")
+    add("--csv", type=Path, metavar="FILE", help="write one row per request; units stand in the header")
+    add(
+        "--tokenizer",
+        type=Path,
+        metavar="DIR",
+        help="count tokens here too: a folder with openvino_tokenizer.xml or tokenizer.json, or a .gguf file",
+    )
     add("--arrivals", choices=[str(one) for one in Arrivals], default=str(Arrivals.CLOSED), help="closed loop or open loop")
     add("--rate", type=float, default=0.0, metavar="R", help="requests per second of an open loop")
     add("--prompt", choices=[str(one) for one in PromptKind], default=str(PromptKind.SHORT), help="what is asked")
@@ -49,7 +57,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--warmup-s", type=float, default=0.0, metavar="S", help="measure nothing that began earlier than this")
     add("--cooldown-s", type=float, default=0.0, metavar="S", help="with --duration-s: measure nothing that ended later")
     add("--slo", default="", metavar="NAME=BOUND,...", help="what a good request keeps: ttft_s=0.5,tpot_s=0.05")
-    add("--first-token", choices=list(_FIRST_TOKENS), default="output", help="what stands for the first token (OVMS: event)")
+    add(
+        "--first-token",
+        choices=list(_FIRST_TOKENS),
+        default=AUTO,
+        help="what stands for the first token (default: the first event of OVMS, else the first output)",
+    )
     add("--ignore-eos", action="store_true", help="ask for answers of full length, where the server knows how")
     add("--retries", type=int, default=0, metavar="N", help="how often a request that is turned away (429, 503) asks again")
     add("--timeout-s", type=float, default=60.0, metavar="S", help="time for one answer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +16,23 @@ from pydantic import JsonValue
 from probes.context import Context
 from probes.endpoints.address import check_key, ignored_proxies, parse_address
 from probes.endpoints.quoting import Quoter
-from probes.errors import ProbeError, UsageError
+from probes.endpoints.reading import Reading
+from probes.errors import HostError, ProbeError, UsageError
 from probes.evidence import FleetScope, Scope, write_run
 from probes.files import write_atomic
-from probes.fleet import Fleet, load_fleet, resolve
-from probes.load.arguments import shapes
+from probes.fleet import Fleet, RuntimeName, load_fleet, resolve
+from probes.load.arguments import AUTO, shapes
 from probes.load.arrivals import Arrivals
+from probes.load.counting import check_tokenizer
 from probes.load.crew import dismiss, hire
+from probes.load.observation import Observer
 from probes.load.outcome import Failure, Outcome
 from probes.load.permission import Permission, permission
 from probes.load.report import SCHEMA, document, evidence, first_token_note, lines
+from probes.load.rows import Row, as_csv, rows
 from probes.load.run import Finding, Gate, Shape, doors, measure
 from probes.load.task import Door
+from probes.model import find_source
 
 EXIT_OK, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 130
 _PREFIXES = ("/v1", "/v3")
@@ -72,7 +78,10 @@ def load(
     fleet = load_fleet(given.fleet) if given.fleet.exists() else None
     if fleet is None and given.fleet != Path("fleet.yml"):
         raise UsageError(f"--fleet {given.fleet}: does not exist")
-    _check_target(given.json)
+    for name, file in (("--json", given.json), ("--csv", given.csv)):
+        _check_target(name, file)
+    if given.tokenizer is not None:
+        given.tokenizer = check_tokenizer(given.tokenizer)
     aim, found, context = _aim(given, environ, fleet, context_for)
     if proxies := ignored_proxies(environ):
         tell(proxies)
@@ -83,8 +92,7 @@ def load(
         if isinstance(found, ProbeError):
             raise found
         way = _knock(aim, first, found, context)
-        notes = (*filter(None, [limited]), *way.notes, first_token_note(first))
-        way = replace(way, notes=notes)
+        way = replace(way, notes=(*filter(None, [limited]), *way.notes))
         return _measure_all(asked, way, aim=aim, hired=hired, context=context, given=given, tell=tell)
     except ProbeError as exc:
         words = aim.quoter.line(str(exc))
@@ -106,16 +114,28 @@ def _measure_all(
 ) -> int:
     """Run one shape after the other; the file is written after each, and one that was stopped is the last."""
     documents: list[dict[str, JsonValue]] = []
+    listed: list[tuple[int, Sequence[Row]]] = []
     codes = [EXIT_OK]
+    service = aim.permission.service
+    observer = Observer(way.gate, way.door, expected=service.runtime if service else None, during=aim.permission.limits is None)
+    reading = observer.detection.reading
+    tokenizer = given.tokenizer or _embedded_tokenizer(reading)
     for shape in asked:
         allowed = replace(bounded(shape, aim.permission)[0], usage=way.usage)
-        finding = measure(way.gate, allowed, way.door, context.clock(), hired if shape is asked[0] else ())
-        run = evidence(context, finding, subject=aim.subject, scope=aim.scope, url=aim.shown, quoter=aim.quoter)
-        documents.append(document(finding, run, aim.quoter, way.notes))
+        if given.first_token == AUTO and reading is not None:
+            allowed = replace(allowed, first_token=reading.first_token)
+        notes = (*way.notes, first_token_note(allowed))
+        started_at = context.clock()
+        finding, seen = observer.measure(allowed, started_at, hired if shape is asked[0] else (), tokenizer)
+        run = evidence(context, finding, subject=aim.subject, scope=aim.scope, url=aim.shown, quoter=aim.quoter, observed=seen)
+        documents.append(document(finding, run, aim.quoter, notes, seen))
         _write(given.json, documents)
+        if given.csv is not None:
+            listed.append((allowed.concurrency, rows(finding, aim.quoter)))
+            write_atomic(given.csv, as_csv(listed))
         if given.out is not None:
             tell(f"evidence: {write_run(run, given.out)}")
-        for line in lines(finding, aim.quoter, way.notes if shape is asked[0] else ()):
+        for line in lines(finding, aim.quoter, notes if shape is asked[0] else (), seen):
             tell(line)
         codes.append(_code(finding))
         if finding.halts:
@@ -258,10 +278,19 @@ def _authority(ca_file: str | None, place: str) -> str:
     return str(Path(ca_file).resolve())
 
 
-def _check_target(path: Path | None) -> None:
+def _check_target(name: str, path: Path | None) -> None:
     """Find out before the load, not after it, that there is nowhere to write."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise UsageError(f"--json {path}: cannot be written; expected a file in a folder that exists")
+        raise UsageError(f"{name} {path}: cannot be written; expected a file in a folder that exists")
+
+
+def _embedded_tokenizer(reading: Reading | None) -> Path | None:
+    """Take the tokenizer of the embedded service, whose model is at hand; of no other server is that known."""
+    if reading is None or reading.runtime is not RuntimeName.OPENVINO_GENAI_EMBEDDED:
+        return None
+    with contextlib.suppress(HostError):
+        return find_source().gguf
+    return None
 
 
 def _nothing(words: str, url: str) -> dict[str, JsonValue]:

@@ -6,13 +6,12 @@ import contextlib
 import os
 import selectors
 import socket
-from array import array
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from probes.load.http1 import Head
-from probes.load.request import Heard, Request
+from probes.load.arriving import Arriving
+from probes.load.request import Request
 from probes.load.spool import End
 
 if TYPE_CHECKING:
@@ -47,21 +46,7 @@ class Lost(OSError):  # noqa: N818 - a state of the connection, worded for peopl
 class Connection:
     """One connection to a server and the answer that is arriving on it."""
 
-    __slots__ = (
-        "began_ns",
-        "head",
-        "left",
-        "out",
-        "over_ns",
-        "phase",
-        "raw",
-        "request",
-        "sizes",
-        "sock",
-        "stamps",
-        "tls",
-        "used",
-    )
+    __slots__ = ("answer", "began_ns", "out", "phase", "request", "sock", "tls", "used")
 
     def __init__(self, peer: Peer, now_ns: int) -> None:
         self.sock = socket.socket(peer.family, socket.SOCK_STREAM)
@@ -73,25 +58,11 @@ class Connection:
         self.used = False
         self.out = bytearray()
         self.request: Request | None = None
-        self.clear()
+        self.answer = Arriving()
         error = self.sock.connect_ex(peer.address)
         if error and error not in _IN_PROGRESS:
             self.sock.close()
             raise OSError(error, os.strerror(error))
-
-    def clear(self) -> None:
-        """Forget the answer before."""
-        self.raw = bytearray()
-        self.stamps = array("q")
-        self.sizes = array("I")
-        self.head: Head | None = None
-        self.left = 0
-        self.over_ns = 0
-
-    @property
-    def heard(self) -> Heard:
-        """The answer so far: times, sizes and bytes of its reads."""
-        return self.stamps, self.sizes, self.raw
 
     def connected(self) -> bool:
         """Take a step towards an open connection; tell whether it is open now.

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import selectors
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,18 +13,19 @@ from typing import BinaryIO, Final
 from probes.load import spool
 from probes.load.agenda import Agenda
 from probes.load.arrivals import Arrivals, due_times, shares
+from probes.load.arriving import Arriving
 from probes.load.connection import Connection, Lost, Peer, Phase, end_of, words_of
-from probes.load.http1 import Dechunker, NotHttpError, backoff_s, may_end, read_head
+from probes.load.guard import Stop, watch
+from probes.load.http1 import backoff_s
+from probes.load.intercom import Intercom
 from probes.load.pulse import TICK_NS, Pulse
 from probes.load.request import Request
 from probes.load.spool import End, Exchange
 from probes.load.task import Task
 
-MAX_ANSWER_BYTES: Final = 16 * 2**20
 _READ_BYTES: Final = 2**16
 _NS: Final = 10**9
 _SWEEP_NS: Final = 250_000_000
-_GRACE_NS: Final = 1 * _NS
 _PAUSE_NS: Final = 100_000_000
 _BUSY: Final = frozenset({429, 503})
 _ERROR: Final = re.compile(rb'"error"\s*:\s*[{"\[]')
@@ -42,11 +40,10 @@ class Engine:
         self._task = task
         self._peer = peer
         self._file = file
-        self._tell = tell
+        self._intercom = Intercom(tell)
         self._agenda = Agenda()
         self._selector = self._agenda.selector
         self._buffer = memoryview(bytearray(_READ_BYTES))
-        self._messages: list[str] = []
         self._started = 0
         self._busy: set[Connection] = set()
         self._idle: list[Connection] = []
@@ -57,14 +54,11 @@ class Engine:
         self._errors = 0
         self._stopping = False
         self._guards = task.guards
-        self._source: RawIOBase | None = None
         self.pulse = Pulse()
 
     def listen(self, source: RawIOBase) -> None:
         """Stop when `source` says anything or ends."""
-        os.set_blocking(source.fileno(), False)
-        self._selector.register(source, selectors.EVENT_READ, None)
-        self._source = source
+        self._intercom.listen(source, self._selector)
 
     def run(self, start_ns: int) -> None:
         """Put the load on from `start_ns`, and return when every stream has been read to its end."""
@@ -84,14 +78,15 @@ class Engine:
             for key, _ in ready:
                 connection = key.data
                 if connection is None:
-                    self._hear()
+                    if self._intercom.heard():
+                        self.halt()
                 elif connection.phase is Phase.BUSY and not connection.out:
                     self._read(connection, now)
                 else:
                     self._step(connection, now)
             pulse.reads += len(ready)
             act(now)
-        self._flush()
+        self._intercom.flush()
         for connection in self._idle:
             connection.close()
 
@@ -104,29 +99,19 @@ class Engine:
     def _tick(self, due: int, now: int) -> None:
         """Note how late this turn began, as the stamps of its reads are."""
         self.pulse.tick(now, due)
-        self._flush()
+        self._intercom.flush()
         # Also after a long stall: the ticks it swallowed were late too.
         self._agenda.at(due + TICK_NS, self._tick)
 
     def _sweep(self, due: int, now: int) -> None:
         for connection in list(self._busy):
-            if connection.request is not None:
-                self._watch(connection, connection.request, now)
+            request = connection.request
+            against = watch(connection.answer, request, self._guards, now) if request is not None else None
+            if isinstance(against, Stop):
+                self._stop(*against)
+            elif against is not None:
+                self._end(connection, against.end, against.words, reuse=against.reuse)
         self._agenda.at(max(due, now) + _SWEEP_NS, self._sweep)
-
-    def _watch(self, connection: Connection, request: Request, now: int) -> None:
-        """End a request that is past its time, and stop the run for one that a guard speaks against."""
-        guards, since = self._guards, now - request.last_sent_ns
-        if connection.over_ns and now - connection.over_ns > _GRACE_NS:
-            self._end(connection, End.CLOSED, "kept open after its end", reuse=False)
-        elif since > guards.timeout_s * _NS:
-            self._end(connection, End.TIMED_OUT, f"not finished within {guards.timeout_s:g} s", reuse=False)
-        elif connection.head is None or len(connection.raw) <= connection.head.size:
-            if since > guards.first_byte_s * _NS:
-                self._stop("latency-guard", f"no answer began within {guards.first_byte_s:g} s")
-        elif not connection.over_ns and now - connection.stamps[-1] > guards.stall_s * _NS:
-            request.stalled = True
-            self._stop("stalled-stream", f"a stream brought nothing for {guards.stall_s:g} s")
 
     # Starting requests.
 
@@ -200,11 +185,11 @@ class Engine:
         if request is None:
             return
         connection.phase = Phase.BUSY
-        connection.clear()
+        connection.answer = Arriving()
         now = _now_ns()
         if not request.attempts:
             request.sent_ns = now
-            self._messages.append(f"S {request.index} {now}")
+            self._intercom.sent(request.index, now)
         request.last_sent_ns = now
         request.attempts += 1
         try:
@@ -248,63 +233,16 @@ class Engine:
         if data is None:
             self._closed(connection)
             return
-        size = len(data)
-        if not size:
-            return
-        raw = connection.raw
-        raw += data
-        connection.stamps.append(now)
-        connection.sizes.append(size)
-        head = connection.head
-        if head is None:
-            self._read_head(connection)
-        elif connection.left:
-            connection.left -= size
-            if connection.left <= 0:
-                self._end(connection, End.WHOLE)
-        elif may_end(raw):
-            self._end_if_whole(connection)
-        if connection.raw is not raw or connection.request is None:
-            return
-        if raw.find(b"[DONE]", len(raw) - size) >= 0:
-            connection.over_ns = now
-        if len(raw) > MAX_ANSWER_BYTES:
-            self._end(connection, End.TOO_LARGE, f"the answer is over {MAX_ANSWER_BYTES} bytes", reuse=False)
-
-    def _read_head(self, connection: Connection) -> None:
-        try:
-            head = read_head(connection.raw)
-        except NotHttpError as exc:
-            self._end(connection, End.NOT_HTTP, str(exc), reuse=False)
-            return
-        if head is None:
-            return
-        connection.head = head
-        if head.chunked:
-            if may_end(connection.raw):
-                self._end_if_whole(connection)
-        elif head.length is not None:
-            connection.left = head.length - (len(connection.raw) - head.size)
-            if connection.left <= 0:
-                self._end(connection, End.WHOLE)
-
-    def _end_if_whole(self, connection: Connection) -> None:
-        if connection.head is None or not connection.head.chunked:
-            return
-        dechunker = Dechunker()
-        try:
-            dechunker.feed(bytes(connection.raw[connection.head.size :]))
-        except NotHttpError as exc:
-            self._end(connection, End.NOT_HTTP, str(exc), reuse=False)
-            return
-        if dechunker.whole:
-            self._end(connection, End.WHOLE)
+        if len(data):
+            over = connection.answer.take(data, now)
+            if over is not None:
+                self._end(connection, over.end, over.words, reuse=over.reuse)
 
     def _closed(self, connection: Connection) -> None:
         request = connection.request
         if request is None:
             self._drop(connection)
-        elif connection.raw:
+        elif connection.answer.raw:
             self._end(connection, End.CLOSED, reuse=False)
         else:
             self._broken(connection, Lost("the connection was closed without an answer"))
@@ -312,7 +250,7 @@ class Engine:
     def _broken(self, connection: Connection, exc: OSError) -> None:
         """Fail the request, or send it once more if an idle connection died under it before a byte came back."""
         request = connection.request
-        if request is not None and connection.used and not connection.raw and request.attempts == 1:
+        if request is not None and connection.used and not connection.answer.raw and request.attempts == 1:
             self._drop(connection)
             connection.request = None
             self._send(request)
@@ -332,11 +270,11 @@ class Engine:
 
     def _end(self, connection: Connection, end: End, words: str = "", *, reuse: bool = True) -> None:
         """Take leave of a request; its stream goes on before the bytes are put away."""
-        request, head = connection.request, connection.head
+        request, answer = connection.request, connection.answer
         if request is None:
             return
         now = _now_ns()
-        heard, raw = connection.heard, connection.raw
+        head = answer.head
         connection.request = None
         self._busy.discard(connection)
         if reuse and head is not None and head.keeps_open:
@@ -346,13 +284,18 @@ class Engine:
         else:
             self._drop(connection)
         status = head.status if head is not None else 0
-        exchange = request.over(now, end, words, heard)
+        exchange = request.over(now, end, words, answer.heard)
         if head is not None and status in _BUSY and request.attempts <= self._task.retries and not self._stopping:
             wait_s = backoff_s(head, request.attempts)
             self._retrying += 1
             self._agenda.at(now + round(wait_s * _NS), lambda _due, _now: self._again(request, exchange))
             return
-        ok = status == 200 and end in {End.WHOLE, End.CLOSED} and bool(_ENDED.search(raw)) and not _ERROR.search(raw)
+        ok = (
+            status == 200
+            and end in {End.WHOLE, End.CLOSED}
+            and bool(_ENDED.search(answer.raw))
+            and not _ERROR.search(answer.raw)
+        )
         self._over(exchange, request.stream, now, ok=ok)
 
     def _again(self, request: Request, before: Exchange) -> None:
@@ -365,8 +308,8 @@ class Engine:
     def _over(self, exchange: Exchange, stream: int, now: int, *, ok: bool) -> None:
         """Go on after the last attempt of a request, and put it away."""
         if exchange.attempts == 0:
-            self._messages.append(f"S {exchange.index} {exchange.sent_ns}")
-        self._messages.append(f"E {exchange.index} {exchange.end_ns} {int(ok)}")
+            self._intercom.sent(exchange.index, exchange.sent_ns)
+        self._intercom.ended(exchange.index, exchange.end_ns, ok=ok)
         self._errors = 0 if ok else self._errors + 1
         if self._errors >= self._guards.errors_in_a_row:
             self._stop("run-of-errors", f"{self._errors} requests in a row failed")
@@ -388,35 +331,15 @@ class Engine:
 
         self._agenda.at(now + _PAUSE_NS, go_on)
 
-    # Talking to the command.
+    # Stopping.
 
     def _stop(self, reason: str, words: str) -> None:
         if not self._stopping:
-            self._messages.append(f"X {reason} {words}")
             self.halt()
-            self._flush()
+            self._intercom.stopping(reason, words)
 
     def halt(self) -> None:
         """Start nothing more; what is in flight is read to its end, because a disconnect has crashed servers."""
         self._stopping = True
         self.unsent += len(self._waiting)
         self._waiting.clear()
-
-    def _hear(self) -> None:
-        source = self._source
-        if source is None:
-            return
-        said = source.read()
-        if said is None:
-            return
-        self._selector.unregister(source)
-        self._source = None
-        if not said:
-            # The command is gone, and nobody would read what is measured from here on.
-            sys.exit(1)
-        self.halt()
-
-    def _flush(self) -> None:
-        if self._messages:
-            self._tell(self._messages)
-            self._messages = []

@@ -42,7 +42,9 @@ class Failure(StrEnum):
 class Outcome:
     """One request, read. Times in `answer` count from `start_ns`: in an open loop when it was due, else when it was sent.
 
-    `failure` None means that the answer is whole. `connect_s` None means that an open connection was used.
+    `failure` None means that the answer is whole. `connect_s` None means that an open connection was used. `counted` are
+    the tokens of its text by a tokenizer of our own; `by_tokenizer` says that they stand for the server's count, for all
+    requests of a run or for none.
     """
 
     index: int
@@ -57,6 +59,8 @@ class Outcome:
     compressed: bool
     answer: Answer
     failure: Failure | None
+    counted: int | None = None
+    by_tokenizer: bool = False
 
     @property
     def ok(self) -> bool:
@@ -65,6 +69,11 @@ class Outcome:
 
     @property
     def tokens(self) -> int | None:
+        """Tokens by the count that the run goes by: the server's, unless there is none or it cannot be."""
+        return self.counted if self.by_tokenizer else self.usage_tokens
+
+    @property
+    def usage_tokens(self) -> int | None:
         """Tokens by the server's count, unless there is none or it cannot be."""
         usage = self.answer.usage
         return None if usage is None or usage.doubt else usage.completion_tokens
@@ -75,7 +84,7 @@ class Outcome:
         return self.answer.words[:_WORDS_CHARACTERS]
 
 
-def read(exchange: Exchange, *, from_due: bool, max_tokens: int) -> Outcome:
+def read(exchange: Exchange, *, from_due: bool, max_tokens: int, texts: bool = False) -> Outcome:
     """Read an exchange that is over; nothing a server sent raises here. Texts are dropped: a run has thousands."""
     start_ns = exchange.due_ns if from_due else exchange.sent_ns
     head, answer = _answer(exchange, start_ns, max_tokens)
@@ -91,9 +100,14 @@ def read(exchange: Exchange, *, from_due: bool, max_tokens: int) -> Outcome:
         connect_s=None if exchange.connect_ns == UNCONNECTED else exchange.connect_ns / _NS,
         stalled=exchange.stalled,
         compressed=bool(head and _encoding(head)),
-        answer=replace(answer, text="", reasoning="", timings={}),
+        answer=answer if texts else without_texts(answer),
         failure=None if whole else _failure(exchange, head, answer),
     )
+
+
+def without_texts(answer: Answer) -> Answer:
+    """Keep times and counts only."""
+    return replace(answer, text="", reasoning="", timings={})
 
 
 def _answer(exchange: Exchange, start_ns: int, max_tokens: int) -> tuple[Head | None, Answer]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -22,12 +23,17 @@ from probes.evidence import (
     Run,
     RunKind,
     Scope,
+    run_id,
     seal,
 )
 from probes.load.answer import FirstToken
+from probes.load.identity import fields
+from probes.load.observation import Observation
 from probes.load.outcome import Outcome
+from probes.load.remarks import finish_reasons, remarks
+from probes.load.rows import rows
 from probes.load.run import Finding, Shape
-from probes.load.series import Series, failures, request_values
+from probes.load.series import Series, failures
 from probes.load.statistics import percentiles
 from probes.load.window import Phase
 
@@ -35,31 +41,61 @@ SCHEMA: Final = "inference-adr/load/1"
 _EXAMPLES: Final = 3
 _DIGITS: Final = 7
 _SHOWN: Final = ("ttft_s", "itl_s", "tpot_s", "decode_tok_s", "latency_s")
-_WHOLE: Final = ("aggregate_tok_s", "request_rate", "goodput", "error_rate", "oom_rate", "stalled_streams")
+_WHOLE: Final = (
+    "aggregate_tok_s", "request_rate", "goodput", "error_rate", "oom_rate", "stalled_streams",
+    "memory_bytes", "vram_bytes", "power_w", "energy_per_token_j", "device_resets",
+    "server_requests_running", "server_requests_waiting", "server_kv_cache_usage", "server_prefix_cache_hit_ratio",
+    "server_draft_acceptance_ratio", "server_preemptions",
+)  # fmt: skip
+_DISAGREEMENT_SHOWN: Final = 0.1
+_NAME_WIDTH: Final = 30
 
 
-def evidence(context: Context, finding: Finding, *, subject: str, scope: Scope, url: str, quoter: Quoter) -> Run:
-    """Give the run as evidence: one sample per request, and the instrument's own figures in its native part."""
+def evidence(
+    context: Context,
+    finding: Finding,
+    *,
+    subject: str,
+    scope: Scope,
+    url: str,
+    quoter: Quoter,
+    observed: Observation | None = None,
+) -> Run:
+    """Give the run as evidence: one sample per request, and the instrument's own figures in its native part.
+
+    `observed` adds what was seen round the run. The machine that serves is the one that asks only where that was seen.
+    """
     shape, good = finding.shape, any(o.ok for o in finding.measured)
+    what = f"{subject}-c{shape.concurrency}"
+    source = run_id(finding.started_at, context.client.alias, f"{RunKind.LOAD}-{what}")
+    here = observed is not None and observed.here
+    known: dict[str, Any] = {
+        "server": context.client if here else _untold("no answer tells which machine serves"),
+        "device": _untold("no answer names the device"),
+        "runtime": _untold("no answer tells what runs there"),
+        "model": ModelFacts(id=quoter.model(shape.model)),
+        "serving_sha256": _untold("no answer shows a setting"),
+    }
+    if observed is not None:
+        known |= fields(observed.reading, shape.model, quoter, finding.started_at.date(), source)
     return context.run(
         RunKind.LOAD,
-        f"{subject}-c{shape.concurrency}",
+        what,
         finding.started_at,
         scope=scope,
         invalid=finding.reasons,
-        server=_untold("no answer tells which machine serves"),
-        device=_untold("no answer names the device"),
-        runtime=_untold("the load asks for text only; the endpoint probe asks what runs there"),
-        model=ModelFacts(id=quoter.model(shape.model)),
         endpoint=Endpoint(url=url, state=EndpointState.GENERATING if good else EndpointState.FAILED),
-        serving_sha256=_untold("the load asks for text only"),
         load=_load(finding),
         decoding=Decoding(temperature=0.0, do_sample=False, ignore_eos="ignore_eos" in shape.extra),
-        metrics=tuple(_quoted(one.metric(), quoter) for one in finding.series),
+        metrics=tuple(_quoted(one.metric(), quoter) for one in _series(finding, observed)),
+        **known,
         native={
+            **({} if observed is None else {name: _quoted_native(part, quoter) for name, part in observed.native.items()}),
             "instrument": finding.soundness.document(),
             "percentiles": {one.name: dict(percentiles(one.samples)) for one in finding.series if one.per is not Per.RUN},
             "errors": _errors(finding.outcomes, quoter),
+            "finish_reasons": _endings(finding, quoter),
+            "remarks": list(remarks(finding, observed)),
             "phases": _phases(finding),
             "stopped": [{"reason": halt.reason, "words": quoter.line(halt.words)} for halt in finding.halts],
             "first_token": shape.first_token.value,
@@ -71,16 +107,23 @@ def evidence(context: Context, finding: Finding, *, subject: str, scope: Scope, 
     )
 
 
-def document(finding: Finding, run: Run, quoter: Quoter, notes: Sequence[str]) -> dict[str, JsonValue]:
+def document(
+    finding: Finding, run: Run, quoter: Quoter, notes: Sequence[str], observed: Observation | None = None
+) -> dict[str, JsonValue]:
     """Give everything as one JSON object; every metric stands under its name."""
     shape = finding.shape
     return {
         "schema": SCHEMA,
         "valid": run.validity.valid,
         "reasons": list(run.validity.reasons),
-        "notes": [*notes, *(f"{halt.reason}: {quoter.line(halt.words)}" for halt in finding.halts)],
-        "metrics": {one.name: _rounded(_worded(one, quoter)) for one in finding.series},
+        "notes": [
+            *notes,
+            *remarks(finding, observed),
+            *(f"{halt.reason}: {quoter.line(halt.words)}" for halt in finding.halts),
+        ],
+        "metrics": {one.name: _rounded(_worded(one, quoter)) for one in _series(finding, observed)},
         "errors": _errors(finding.outcomes, quoter),
+        "finish_reasons": _endings(finding, quoter),
         "instrument": _rounded(finding.soundness.document()),
         "load": {
             "schedule": shape.words,
@@ -97,17 +140,17 @@ def document(finding: Finding, run: Run, quoter: Quoter, notes: Sequence[str]) -
             **_phases(finding),
         },
         "percentile_method": "nearest rank; p90 and p10 from 10 samples, p95 and p5 from 20, p99 and p1 from 100",
-        "requests": _requests(finding, quoter),
+        "requests": list(rows(finding, quoter)),
         "run": seal(run).model_dump(mode="json"),
     }
 
 
-def lines(finding: Finding, quoter: Quoter, notes: Sequence[str]) -> Iterator[str]:
+def lines(finding: Finding, quoter: Quoter, notes: Sequence[str], observed: Observation | None = None) -> Iterator[str]:
     """Say in a few lines what was measured and whether it may be used; what a server said is quoted."""
     shape, phases = finding.shape, _phases(finding)
     yield f"{shape.words}; {phases['measured']} requests measured, {phases['warm_up']} warm-up, {phases['cool_down']} cool-down"
     yield f"{'':16}{'p50':>10}{'p90':>10}{'p95':>10}{'p99':>10}"
-    by_name = {one.name: one for one in finding.series}
+    by_name = {one.name: one for one in _series(finding, observed)}
     for name in _SHOWN:
         one = by_name[name]
         if one.missing is not None:
@@ -118,18 +161,38 @@ def lines(finding: Finding, quoter: Quoter, notes: Sequence[str]) -> Iterator[st
         cells = "".join(f"{_number(tails[tail], one.unit):>10}" for tail in higher)
         yield f"{name:16}{cells}{'   (slow tail: p10, p5, p1)' if name == 'decode_tok_s' else ''}"
     for name in _WHOLE:
-        one = by_name[name]
-        if one.missing is None:
-            yield f"{name:16}{one.samples[0]:>10.4g} {one.unit}"
+        whole = by_name.get(name)
+        if whole is not None and whole.missing is None:
+            yield f"{name:{_NAME_WIDTH}}{_amount(whole.samples[0], whole.unit)}"
+    yield from _counted(by_name)
     for failure, those in failures(finding.outcomes).items():
         yield f"{len(those)} of {len(finding.outcomes)} requests: {failure}"
     sound = finding.soundness
     if sound.lag_p50_s is not None and sound.lag_p95_s is not None:
         cores = "" if sound.cores is None else f", {sound.cores:.2f} cores used by {sound.workers} workers"
         yield f"instrument: bytes stamped {_ms(sound.lag_p50_s)} late at p50, {_ms(sound.lag_p95_s)} at p95{cores}"
-    yield from notes
+    yield from (*notes, *remarks(finding, observed))
     verdict = "valid" if not finding.reasons else f"INVALID: {', '.join(finding.reasons)}"
     yield "; ".join((verdict, *(quoter.line(halt.words) for halt in finding.halts)))
+
+
+def _series(finding: Finding, observed: Observation | None) -> tuple[Series, ...]:
+    return finding.series + (() if observed is None else observed.series)
+
+
+def _counted(by_name: Mapping[str, Series]) -> Iterator[str]:
+    """Say how far two counts of the same tokens are from each other."""
+    apart = by_name["token_disagreement"].samples
+    if apart:
+        middle = statistics.median(apart)
+        doubt = "; do not trust either before you know why" if abs(middle) > _DISAGREEMENT_SHOWN else ""
+        yield f"tokens: the server counts {middle:+.1%} against the tokenizer (median of {len(apart)} requests){doubt}"
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "B":
+        return f"{value / 2**20:>10,.0f} MiB"
+    return f"{value:>10.4g} {unit}"
 
 
 def _load(finding: Finding) -> Load:
@@ -163,33 +226,22 @@ def _errors(outcomes: Sequence[Outcome], quoter: Quoter) -> dict[str, JsonValue]
     return found
 
 
-def _requests(finding: Finding, quoter: Quoter) -> list[JsonValue]:
-    """Give one row per request, in the order in which they were due; times are seconds since the run began."""
-    began = finding.course.began_ns
-    rows: list[JsonValue] = []
-    both = zip(finding.outcomes, finding.window.phases, strict=True)
-    for outcome, phase in sorted(both, key=lambda pair: (pair[0].due_ns, pair[0].index)):
-        values = request_values(outcome, finding.shape.first_token) if outcome.ok else {}
-        row: dict[str, JsonValue] = {
-            "index": outcome.index,
-            "phase": phase.value,
-            "due_s": (outcome.due_ns - began) / 1e9,
-            "sent_s": (outcome.sent_ns - began) / 1e9,
-            "end_s": (outcome.end_ns - began) / 1e9,
-            "attempts": outcome.attempts,
-            "status": outcome.status,
-            "error": None if outcome.failure is None else outcome.failure.value,
-            "stalled": outcome.stalled,
-            "finish_reason": None if outcome.answer.finish_reason is None else quoter.line(outcome.answer.finish_reason, 40),
-            **{name: values.get(name) for name in ("ttft_s", "tpot_s", "latency_s", "completion_tokens", "chunks")},
-        }
-        rows.append(_rounded(row))
-    return rows
+def _endings(finding: Finding, quoter: Quoter) -> dict[str, JsonValue]:
+    return {quoter.line(reason, 40): number for reason, number in finish_reasons(finding.measured).items()}
 
 
 def _worded(one: Series, quoter: Quoter) -> dict[str, JsonValue]:
     shown = one.document()
     return shown | ({"detail": quoter.line(str(shown["detail"]))} if "detail" in shown else {})
+
+
+def _quoted_native(part: JsonValue, quoter: Quoter) -> JsonValue:
+    """Quote texts at any depth; lists of readings keep their length."""
+    if isinstance(part, dict):
+        return {quoter.line(key, 120): _quoted_native(item, quoter) for key, item in part.items()}
+    if isinstance(part, list):
+        return [_quoted_native(item, quoter) for item in part]
+    return quoter.line(part) if isinstance(part, str) else part
 
 
 def _quoted(metric: Metric, quoter: Quoter) -> Metric:

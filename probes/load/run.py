@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -16,9 +16,11 @@ from urllib.parse import urlsplit
 
 from probes.endpoints.address import Address
 from probes.errors import ProbeError
+from probes.evidence import Missing
 from probes.load import outcome as outcomes
 from probes.load.answer import FirstToken
 from probes.load.arrivals import Arrivals, ramp
+from probes.load.counting import count_texts, words_of, write_texts
 from probes.load.crew import Course, Halt, exchanges, work
 from probes.load.outcome import Outcome
 from probes.load.prompts import PromptSet, templates
@@ -107,6 +109,13 @@ class Finding:
         return tuple(o for o, phase in zip(self.outcomes, self.window.phases, strict=True) if phase is Phase.MEASURED)
 
     @property
+    def tok_s(self) -> float | None:
+        """Tokens per second of the measured window; None where only chunks were counted."""
+        if any(o.ok and o.tokens is None for o in self.measured):
+            return None
+        return next((one.samples[0] for one in self.series if one.name == "aggregate_tok_s" and one.samples), None)
+
+    @property
     def halts(self) -> tuple[Halt, ...]:
         """Why it was stopped, if it was."""
         return self.course.halts
@@ -123,9 +132,17 @@ class Finding:
 
 
 def measure(
-    gate: Gate, shape: Shape, door: Door, started_at: datetime, hired: Sequence[subprocess.Popen[bytes]] = ()
+    gate: Gate,
+    shape: Shape,
+    door: Door,
+    started_at: datetime,
+    hired: Sequence[subprocess.Popen[bytes]] = (),
+    *,
+    tokenizer: Path | None = None,
 ) -> Finding:
     """Put the load on and read what came back; what a server does is never an exception. `hired` workers wait already.
+
+    With a `tokenizer`, a file or folder that `check_tokenizer` knows, the tokens of the answers are counted here too.
 
     Raises:
         HostError: workers cannot be started, or the folder for temporary files is full.
@@ -135,15 +152,14 @@ def measure(
         rule = Rule(warmup=shape.warmup, requests=shape.requests)
         drain_s = shape.guards.timeout_s + 1
         course = work(tasks, progress=Progress(rule), deadline_s=shape.duration_s, drain_s=drain_s, hired=hired)
-        from_due = shape.arrivals is not Arrivals.CLOSED
-        read = tuple(outcomes.read(one, from_due=from_due, max_tokens=shape.max_tokens) for one in exchanges(tasks))
+        read, uncounted = _read(tasks, shape, tokenizer, Path(folder) / "texts")
     warm_until_ns = course.began_ns + round(shape.warmup_s * 1e9) if shape.warmup_s else None
     cool_from_ns = course.stopped_ns - round(shape.cooldown_s * 1e9) if shape.duration_s is not None else None
     spans = [(one.start_ns, one.end_ns) for one in read]
     window = choose(
         spans, Rule(warmup=shape.warmup, requests=shape.requests, warm_until_ns=warm_until_ns, cool_from_ns=cool_from_ns)
     )
-    found = series(read, window, shape.first_token, shape.slo)
+    found = series(read, window, shape.first_token, shape.slo, uncounted=uncounted)
     ttft, itl = (_middle(found, name) for name in ("ttft_s", "itl_s"))
     offer = Offer(arrivals=shape.arrivals, concurrency=shape.concurrency, rate=shape.rate)
     return Finding(
@@ -155,6 +171,32 @@ def measure(
         series=found,
         soundness=judge(read, window, course.stats, offer=offer, ttft_p50_s=ttft, itl_p50_s=itl),
     )
+
+
+def _read(
+    tasks: Sequence[Task], shape: Shape, tokenizer: Path | None, file: Path
+) -> tuple[tuple[Outcome, ...], Missing | None]:
+    """Read what came back; also count its tokens, and say why that could not be done."""
+    from_due = shape.arrivals is not Arrivals.CLOSED
+    if tokenizer is None:
+        read = (outcomes.read(one, from_due=from_due, max_tokens=shape.max_tokens) for one in exchanges(tasks))
+        return tuple(read), None
+    kept: list[Outcome] = []
+
+    def texts() -> Iterator[str]:
+        for one in exchanges(tasks):
+            outcome = outcomes.read(one, from_due=from_due, max_tokens=shape.max_tokens, texts=True)
+            yield words_of(outcome.answer)
+            kept.append(replace(outcome, answer=outcomes.without_texts(outcome.answer)))
+
+    write_texts(file, texts())
+    counts = count_texts(tokenizer, file) if kept else []
+    if isinstance(counts, Missing):
+        return tuple(kept), counts
+    # One source for a whole run: counts of two kinds are never compared or added.
+    by_tokenizer = any(one.ok and one.usage_tokens is None for one in kept)
+    both = zip(kept, counts, strict=True)
+    return tuple(replace(one, counted=count, by_tokenizer=by_tokenizer) for one, count in both), None
 
 
 def _middle(found: Sequence[Series], name: str) -> float | None:

@@ -81,8 +81,12 @@ SLO_METRICS: Final = frozenset(_SLO_METRICS)
 _LOWER, _HIGHER, _NEUTRAL = Direction.LOWER, Direction.HIGHER, Direction.NEUTRAL
 
 
-def series(outcomes: Sequence[Outcome], window: Window, first_token: FirstToken, slo: Slo) -> tuple[Series, ...]:
+def series(
+    outcomes: Sequence[Outcome], window: Window, first_token: FirstToken, slo: Slo, *, uncounted: Missing | None = None
+) -> tuple[Series, ...]:
     """Give every metric of a run. `outcomes` are all requests in the order of `window.phases`.
+
+    `uncounted` says why a tokenizer that was given counted nothing.
 
     Latencies speak of the measured requests that succeeded. A failed one has none: averaging it in would
     make a broken server look fast.
@@ -97,6 +101,7 @@ def series(outcomes: Sequence[Outcome], window: Window, first_token: FirstToken,
         missing = None if column else nothing or _unmeasured(why)
         parts.append(Series(name=name, unit=unit, direction=direction, per=Per.REQUEST, samples=column, missing=missing))
     parts.insert(3, _itl(good, nothing))
+    parts.extend(_counts(values, nothing, uncounted))
     parts.extend(_rates(outcomes, window, first_token, slo))
     parts.extend(_failures(measured))
     return tuple(parts)
@@ -110,7 +115,8 @@ def request_values(outcome: Outcome, first_token: FirstToken) -> dict[str, float
     chunks = len(answer.arrivals_s) if streamed else None
     tokens = outcome.tokens
     span = answer.arrivals_s[-1] - ttft if ttft is not None and answer.arrivals_s else None
-    per_token = tpot_s(span, tokens) if span is not None and tokens else None
+    at_first = answer.tokens_at(ttft) if ttft is not None else 1
+    per_token = tpot_s(span, tokens, at_first) if span is not None and tokens else None
     return {
         "ttft_s": ttft,
         "first_event_s": answer.t_first_event_s if streamed else None,
@@ -126,6 +132,8 @@ def request_values(outcome: Outcome, first_token: FirstToken) -> dict[str, float
         "chunks": None if chunks is None else float(chunks),
         "tokens_per_chunk": tokens / chunks if tokens and chunks else None,
         "attempts_per_request": float(outcome.attempts),
+        "counted_tokens": None if outcome.counted is None else float(outcome.counted),
+        "token_disagreement": _disagreement(outcome.usage_tokens, outcome.counted),
     }
 
 
@@ -145,6 +153,32 @@ _PER_REQUEST: Final = (
     ("tokens_per_chunk", "tokens", _NEUTRAL, "the server does not count tokens"),
     ("attempts_per_request", "attempts", _LOWER, "nothing was sent"),
 )
+
+
+def _counts(
+    values: Sequence[Mapping[str, float | None]], nothing: Missing | None, uncounted: Missing | None
+) -> Iterator[Series]:
+    """The tokens that were counted here, and how far the server's count is from them."""
+    none = Missing(missing=MissingReason.NOT_CONFIGURED, detail="no tokenizer was given; name one with --tokenizer")
+    rows = (("counted_tokens", "tokens", "no text came"), ("token_disagreement", "ratio", "the server counts no tokens"))
+    given = any(row["counted_tokens"] is not None for row in values)
+    for name, unit, why in rows:
+        column = tuple(v for row in values if (v := row[name]) is not None)
+        missing = None if column else uncounted or nothing or (_unmeasured(why) if given else none)
+        note = "usage / counted - 1; text that is tokenised again seldom has the very number of tokens that made it"
+        yield Series(
+            name=name,
+            unit=unit,
+            direction=_NEUTRAL,
+            per=Per.REQUEST,
+            samples=column,
+            missing=missing,
+            note=note if name == "token_disagreement" and column else "",
+        )
+
+
+def _disagreement(usage: int | None, counted: int | None) -> float | None:
+    return usage / counted - 1 if usage is not None and counted else None
 
 
 def gaps(outcome: Outcome) -> tuple[float, ...]:
@@ -201,8 +235,7 @@ def _rates(outcomes: Sequence[Outcome], window: Window, first_token: FirstToken,
     seconds = window.seconds
     tokens, source = _tokens_inside(outcomes, window)
     ended = [o for o in outcomes if o.ok and window.start_ns < o.end_ns <= window.end_ns]
-    note = "" if source == "usage" else "counted in chunks, because the server counts no tokens; chunks are not tokens"
-    yield _whole("aggregate_tok_s", "tok/s", _HIGHER, rate(tokens, seconds), note=note)
+    yield _whole("aggregate_tok_s", "tok/s", _HIGHER, rate(tokens, seconds), note=_SOURCES[source])
     yield _whole("request_rate", "requests/s", _HIGHER, rate(len(ended), seconds))
     if not slo.bounds:
         none = Missing(missing=MissingReason.NOT_CONFIGURED, detail="no SLO was given; name one with --slo")
@@ -217,6 +250,13 @@ def _rates(outcomes: Sequence[Outcome], window: Window, first_token: FirstToken,
     yield _whole("goodput_share", "ratio", _HIGHER, kept / len(measured) if measured else None, note=words)
 
 
+_SOURCES: Final = {
+    "usage": "",
+    "tokenizer": "counted by the tokenizer that was given, because the server does not count all",
+    "chunks": "counted in chunks, because the server counts no tokens; chunks are not tokens",
+}
+
+
 def _tokens_inside(outcomes: Sequence[Outcome], window: Window) -> tuple[float, str]:
     """Count tokens whose chunk arrived in the window; a failed request is credited none."""
     total, source = 0.0, "usage"
@@ -228,6 +268,8 @@ def _tokens_inside(outcomes: Sequence[Outcome], window: Window) -> tuple[float, 
         inside = sum(low < at <= high for at in arrivals)
         if outcome.tokens is None:
             source = "chunks"
+        elif outcome.by_tokenizer and source == "usage":
+            source = "tokenizer"
         total += inside * (outcome.tokens or len(arrivals)) / len(arrivals)
     return total, source
 

@@ -27,6 +27,7 @@ class Decoder:
         self._t_first_text_s: float | None = None
         self._t_last_s: float | None = None
         self._arrivals_s: list[float] = []
+        self._first_tokens: int | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, _Call] = {}
@@ -62,6 +63,7 @@ class Decoder:
             t_first_text_s=self._t_first_text_s,
             t_end_s=self._t_last_s,
             arrivals_s=tuple(self._arrivals_s),
+            first_chunk_tokens=self._first_tokens,
             text=well_formed("".join(self._text)),
             reasoning=well_formed("".join(self._reasoning)),
             tool_calls=tuple(call.whole() for _, call in sorted(self._calls.items())),
@@ -119,6 +121,7 @@ class Decoder:
             self._arrivals_s.append(at_s)
             if self._t_first_output_s is None:
                 self._t_first_output_s = at_s
+                self._first_tokens = count(self._usage.get("completion_tokens"))
         if text and self._t_first_text_s is None:
             self._t_first_text_s = at_s
         self._text.append(text)

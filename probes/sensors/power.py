@@ -42,12 +42,15 @@ class Energy:
     microjoules: tuple[int, ...]
 
 
-def find_sensor(device: str, root: Path = Path("/")) -> Sensor | Missing:
-    """Find the energy counters of an OpenVINO device: RAPL packages for CPU, the card's hwmon for GPU."""
+def find_sensor(device: str, root: Path = Path("/"), *, card: str = "") -> Sensor | Missing:
+    """Find the energy counters of an OpenVINO device: RAPL packages for CPU, the card's hwmon for GPU.
+
+    `card` is the PCI address of the one that is meant, where there are several.
+    """
     if device == "CPU":
         return _rapl(root)
     if device.partition(".")[0] == "GPU":
-        return _hwmon(root)
+        return _hwmon(root, card)
     return _no_sensor(f"no energy counter is known for {device}")
 
 
@@ -95,14 +98,16 @@ def _rapl(root: Path) -> Sensor | Missing:
     return _readable(Sensor(counters=tuple(counters)))
 
 
-def _hwmon(root: Path) -> Sensor | Missing:
+def _hwmon(root: Path, card: str) -> Sensor | Missing:
     cards = [
         counter
         for folder in sorted((root / "sys/class/hwmon").glob("hwmon*"))
-        if _line(folder / "name") in _GPU_DRIVERS and (counter := _card(folder)) is not None
+        if _line(folder / "name") in _GPU_DRIVERS and card in {"", (folder / "device").resolve().name}
+        if (counter := _card(folder)) is not None
     ]
     if not cards:
-        return _no_sensor("no energy counter of an Intel GPU in /sys/class/hwmon")
+        which = f"the Intel GPU at {card}" if card else "an Intel GPU"
+        return _no_sensor(f"no energy counter of {which} in /sys/class/hwmon")
     if len(cards) > 1:
         return _no_sensor(f"{len(cards)} cards have energy counters, and nothing says which of them ran")
     return _readable(Sensor(counters=(cards[0],)))

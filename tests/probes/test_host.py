@@ -117,6 +117,8 @@ def test_what_cannot_be_read_has_a_reason_and_is_never_zero(tmp_path: Path) -> N
         "container_memory_bytes": MissingReason.NOT_APPLICABLE,
     }
     assert all(value["detail"] for value in tuning.values())
+    assert isinstance(host.memory_bytes, int)
+    assert isinstance(host.logical_cores, int)
     assert host.memory_bytes > 2**20
     assert host.logical_cores >= 1
 

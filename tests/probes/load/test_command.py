@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +17,8 @@ from typing import Any
 import pytest
 
 from probes.__main__ import main
-from probes.evidence import Run, RunKind, content_hash, read_runs
+from probes.evidence import Missing, Run, RunKind, content_hash, read_runs
+from probes.load.answer import FirstToken
 from tests.loading import WHOLE, answering
 from tests.servers import Script, greeting, hear, http, saying, talking
 
@@ -23,7 +26,13 @@ ROOT = Path(__file__).parents[3]
 METRICS = (
     "ttft_s", "first_event_s", "first_text_s", "itl_s", "tpot_s", "decode_tok_s", "latency_s", "connect_s", "schedule_lag_s",
     "prompt_tokens", "completion_tokens", "cached_prompt_tokens", "chunks", "tokens_per_chunk", "attempts_per_request",
+    "counted_tokens", "token_disagreement",
     "aggregate_tok_s", "request_rate", "goodput", "goodput_share", "error_rate", "oom_rate", "stalled_streams",
+    "memory_bytes", "system_memory_bytes", "vram_bytes", "cpu_power_w", "gpu_power_w", "power_w", "energy_per_token_j",
+    "device_resets",
+    "server_requests_running", "server_requests_waiting", "server_kv_cache_usage", "server_prefix_cache_hit_ratio",
+    "server_draft_tokens", "server_accepted_tokens", "server_draft_acceptance_ratio", "server_preemptions",
+    "server_generated_tokens", "server_latency_s",
 )  # fmt: skip
 
 
@@ -50,6 +59,10 @@ def test_file_holds_every_metric_with_unit_percentiles_samples_and_validity() ->
     assert ttft["p50"] in ttft["samples"]
     assert found["metrics"]["error_rate"]["value"] == 0
     assert found["valid"] is (found["reasons"] == [])
+    assert "service time" in found["load"]["latency_counts_from"]
+    assert found["load"]["warm_up"] >= 2  # one for each stream, unless another number is asked for
+    assert found["percentile_method"].startswith("nearest rank")
+    assert set(found["finish_reasons"]) == {"stop"}
     measured = [row for row in found["requests"] if row["phase"] == "measured"]
     assert len(measured) == found["load"]["measured"] == 20
     assert found["load"]["sent"] == len(found["requests"])
@@ -64,6 +77,8 @@ def test_file_holds_the_run_as_evidence() -> None:
     goodput = run.metric("goodput_share")
     assert goodput is not None
     assert goodput.samples == (1.0,)
+    assert not isinstance(run.load, Missing)
+    assert run.load.prompt_tokens == (20, 20, 20)  # by the server's count, whatever was meant
 
 
 def test_sweep_is_a_list_of_runs() -> None:
@@ -150,6 +165,28 @@ def test_api_prefix_is_found_and_asked_for_only_once() -> None:
     assert paths.count("/v1/chat/completions") == 1
 
 
+def test_name_with_two_addresses_is_tried_in_order_and_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of localhost the first address is often ::1, where nobody listens; the user's address is left as it is."""
+    real = socket.getaddrinfo
+
+    def both(host: str, port: int, *rest: Any, **more: Any) -> Any:
+        if host != "localhost":
+            return real(host, port, *rest, **more)
+        six = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
+        return [six, (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with talking(answering(WHOLE)) as port:
+        main(["load", "--url", f"http://localhost:{port}", "--model", "m", "--requests", "2", "--json", "out.json"])
+    found = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    assert any(note.startswith("::1 was tried first") for note in found["notes"])
+    assert found["run"]["endpoint"]["url"] == f"http://localhost:{port}"
+    assert found["metrics"]["connect_s"]["n"] + found["metrics"]["ttft_s"]["n"] >= 2
+    assert "::1 was tried first" in capsys.readouterr().out
+
+
 def test_server_that_refuses_to_count_is_asked_without(capsys: pytest.CaptureFixture[str]) -> None:
     def picky(connection: Any) -> None:
         while True:
@@ -181,13 +218,50 @@ def test_proxy_of_the_environment_is_ignored_and_told(
     assert "proxy in environment ignored: HTTP_PROXY" in capsys.readouterr().out
 
 
+def test_runtime_says_which_arrival_is_the_first_token_and_stands_in_the_evidence() -> None:
+    """OVMS sends an empty chunk when its first token exists; nobody has to know that."""
+
+    def ovms(connection: Any) -> None:
+        documents = {
+            "/v2": {"name": "OpenVINO Model Server", "version": "2026.2"},
+            "/v3/models": {"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "OVMS"}]},
+            "/v1/config": {
+                "m": {"model_version_status": [{"version": "1", "state": "AVAILABLE", "status": {"error_code": "OK"}}]}
+            },
+        }
+        while True:
+            method, path = hear(connection).split()[:2]
+            if method == b"POST":
+                connection.sendall(WHOLE)
+            elif path.decode() in documents:
+                body = json.dumps(documents[path.decode()]).encode()
+                connection.sendall(http("200 OK", body, "Content-Type: application/json"))
+            else:
+                connection.sendall(http("404 No"))
+
+    _, found = load(ovms, "--requests", "2")
+    assert found["load"]["first_token"] == FirstToken.FIRST_EVENT
+    assert found["run"]["runtime"] == {"name": "ovms", "version": "2026.2"}
+    assert found["run"]["server"] == found["run"]["client"]
+    assert found["metrics"]["server_latency_s"]["missing"] == "not configured"
+    _, asked = load(ovms, "--requests", "2", "--first-token", "output")
+    assert asked["load"]["first_token"] == FirstToken.FIRST_OUTPUT
+
+
+def test_memory_of_the_server_is_in_the_file_of_a_server_on_this_machine() -> None:
+    _, found = load(answering(WHOLE), "--requests", "2")
+    memory = found["metrics"]["memory_bytes"]
+    assert (memory["unit"], memory["per"]) == ("B", "run")
+    assert memory["value"] > 2**20
+    assert found["run"]["native"]["sensors"]["computes_on"] in {"processor", "card"}
+
+
 def test_service_that_dies_half_way_leaves_what_was_measured_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     count = [0]
 
     def mortal(connection: Any) -> None:
         while count[0] < 9:
-            hear(connection)
-            count[0] += 1
+            count[0] += hear(connection).startswith(b"POST")
             connection.sendall(WHOLE)
         connection.close()
 
@@ -200,21 +274,21 @@ def test_service_that_dies_half_way_leaves_what_was_measured_and_exit_code_1(cap
 
 
 def test_interrupted_run_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:
-    answered = threading.Semaphore(0)
+    under_way = threading.Event()
 
     def slow(connection: Any) -> None:
-        while True:
+        for number in itertools.count():
             hear(connection)
             time.sleep(0.02)
             connection.sendall(WHOLE)
-            answered.release()
+            if number > 20:
+                under_way.set()
 
     with talking(slow) as port:
         command = [sys.executable, "-m", "probes", "load", "--url", f"http://127.0.0.1:{port}", "--model", "m"]
         command += ["--requests", "100000", "--workers", "1", "--json", str(tmp_path / "out.json")]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
-        for _ in range(20):
-            assert answered.acquire(timeout=60)
+        assert under_way.wait(60)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         workers = [int(one) for one in children.read_text(encoding="ascii").split()]
         process.send_signal(signal.SIGINT)

@@ -51,6 +51,22 @@ def test_connections_are_used_again_and_connecting_is_timed_apart() -> None:
     assert not any(connected[1:])
 
 
+def test_no_pool_bounds_how_many_are_asked_at_a_time() -> None:
+    """A server that answers nobody until all 110 have asked: a client with 100 connections would wait for ever."""
+    everybody = threading.Barrier(110, timeout=15.0)
+
+    def together(connection: socket.socket) -> None:
+        hear(connection)
+        everybody.wait()
+        connection.sendall(WHOLE)
+        answering(WHOLE)(connection)
+
+    with talking(together) as port:
+        finding = under_load(port, concurrency=110, requests=110, warmup=0)
+    assert len(finding.measured) == 110
+    assert failures(finding) == {None}
+
+
 def test_several_workers_share_the_load() -> None:
     with talking(answering(WHOLE)) as port:
         finding = under_load(port, concurrency=4, requests=12, workers=2)

@@ -64,6 +64,13 @@ def test_speculative_decoding_counts_tokens_and_gives_no_gap_between_them() -> N
     assert "3.4 tokens" in missing.detail
 
 
+def test_time_per_token_leaves_out_what_the_first_chunk_brought() -> None:
+    reads = stream(event({"content": "x"}, usage={"completion_tokens": 3}), event({"content": "y"}), usage(10) + DONE)
+    found = of([outcome(*reads, times_ms=[150, 200, 900, 900], max_tokens=10_000)])
+    assert found["tpot_s"].samples == pytest.approx((0.1,))
+    assert found["decode_tok_s"].samples == pytest.approx((10.0,))
+
+
 def test_steps_that_a_parser_held_back_are_no_gap_of_zero() -> None:
     """Two chunks for 17 tokens: nobody saw the gaps, and none is printed."""
     found = of([tokens(17, chunks=2)])

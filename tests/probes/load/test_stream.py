@@ -218,6 +218,14 @@ def test_decode_speed_starts_where_the_first_token_is() -> None:
     assert answer.decode_tok_s(FirstToken.FIRST_OUTPUT) == pytest.approx(2 / 1)
 
 
+def test_tokens_of_the_first_chunk_are_in_no_span_where_the_server_counts_along() -> None:
+    """Three of ten tokens come with the first chunk: seven took the time after it."""
+    first = chunk({"content": "a b c"}, usage={"completion_tokens": 3})
+    answer = decode([(first, 0.0), (text("d e f g h i j"), 0.7), (usage(completion_tokens=10) + DONE, 0.7)])
+    assert answer.first_chunk_tokens == 3
+    assert answer.decode_tok_s(FirstToken.FIRST_OUTPUT) == pytest.approx(10.0)
+
+
 @pytest.mark.parametrize("counts", [{}, {"completion_tokens": 1}, {"completion_tokens": 0}, {"completion_tokens": "6"}])
 def test_no_decode_speed_without_a_count(counts: dict[str, Any]) -> None:
     assert answer_of(text("a"), text("b"), usage(**counts), DONE).decode_tok_s(FirstToken.FIRST_OUTPUT) is None
