@@ -89,6 +89,47 @@ def adr(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def compare(session: nox.Session) -> None:
+    """Hold a candidate against a baseline over the whole measurement contract.
+
+    nox -s compare -- RUN RUN             two runs (or one with both sides): judge them
+    nox -s compare -- SIDE SIDE           two services or addresses: measure by turns, then judge
+    nox -s compare -- embedded:enable_prefix_caching=false embedded --prompt medium --shared-prefix 1
+    nox -s compare -- embedded embedded   the same thing twice gives the noise
+    """
+    install(session)
+    words = [word for word in session.posargs[:2] if not word.startswith("-")]
+    runs = [word for word in words if is_run(word)]
+    if runs and len(runs) < len(words):
+        session.error(
+            f"{runs[0]} is a run and {next(w for w in words if w not in runs)} is none; expected two runs or two sides"
+        )
+    if runs or not words:
+        run(session, "-m", "gen", "compare", *session.posargs)
+    else:
+        run(session, "-m", "gen", "compare", str(measured(session, "contract", *session.posargs)))
+
+
+@nox.session(venv_backend="none")
+def confirm(session: nox.Session) -> None:
+    """Measure again what records rest on; exit 1 when one no longer holds.
+
+    nox -s confirm                        every record in force that says how
+    nox -s confirm -- RECORD              one record
+    """
+    install(session)
+    plan = session.run(
+        str(PYTHON), "-m", "gen", "confirm", "--plan", "--json", *session.posargs, external=True, silent=True, stderr=None
+    )
+    for words in json.loads(str(plan)):
+        # A service that is down, or a run that may not be used, is told below and hinders no other record.
+        session.run(
+            str(PYTHON), "-m", "probes", *words, external=True, success_codes=[0, 2], interrupt_timeout=30, terminate_timeout=10
+        )
+    run(session, "-m", "gen", "confirm", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def check(session: nox.Session) -> None:
     """Check inventory, evidence and records; exit 1 when there are findings."""
     install(session)
@@ -133,6 +174,21 @@ def _taken(host: str, port: str) -> str:
 def run(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
     """Run the shared environment's Python; on Ctrl-C give it time to put things away."""
     session.run(str(PYTHON), *arguments, env=env, external=True, interrupt_timeout=30, terminate_timeout=10)
+
+
+def measured(session: nox.Session, command: str, *arguments: str) -> Path:
+    """Run a probe whose last line on standard output is the file it wrote; what it tells on the way stays visible."""
+    told = session.run(
+        str(PYTHON), "-m", "probes", command, *arguments,
+        external=True, silent=True, stderr=None, interrupt_timeout=30, terminate_timeout=10,
+    )  # fmt: skip
+    return Path(str(told).strip().splitlines()[-1])
+
+
+def is_run(word: str) -> bool:
+    """Tell an evidence file, or the id of one, from anything that could be measured."""
+    folders = (ROOT / "adr" / "evidence", ROOT / "adr" / "local" / "evidence")
+    return word.endswith(".json") or any((folder / f"{word}.json").is_file() for folder in folders)
 
 
 def build(session: nox.Session, *arguments: str) -> None:

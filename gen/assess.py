@@ -92,7 +92,7 @@ def _declared(corpus: Corpus, name: str, runs: tuple[Run, ...]) -> ServiceView:
 
 
 def _local(corpus: Corpus, scope: str, on: date) -> View:
-    runs = tuple(run for run in corpus.scope_runs(scope.removeprefix(LOCAL)) if run.date <= on)
+    runs = tuple(run for run in corpus.scope_runs(scope.removeprefix(LOCAL)) if run.date <= on and not _of_another(run))
     return View(
         scope=scope,
         on=on,
@@ -101,6 +101,11 @@ def _local(corpus: Corpus, scope: str, on: date) -> View:
         services=(_embedded(corpus, runs),),
         capabilities=_capabilities(runs),
     )
+
+
+def _of_another(run: Run) -> bool:
+    """Tell a load on some other server of this machine, which says nothing about the embedded one."""
+    return run.kind in {RunKind.LOAD, RunKind.CONTRACT} and not run.subject.startswith(EMBEDDED)
 
 
 def _embedded(corpus: Corpus, runs: tuple[Run, ...]) -> ServiceView:

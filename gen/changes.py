@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -10,6 +11,7 @@ from datetime import date, timedelta
 from gen.assess import assess, scopes
 from gen.assessment import Assessment, RefKind
 from gen.contract import standing
+from gen.contract_runs import command, contract_runs
 from gen.corpus import Corpus
 from gen.draft import CitedSource, Story, body, title
 from gen.knowledge import Knowledge
@@ -183,7 +185,10 @@ def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | 
 
 def _cited(corpus: Corpus, assessment: Assessment) -> tuple[Run, ...]:
     known = {run.id: run for run in corpus.runs + corpus.local_runs}
-    return tuple(known[run] for run in assessment.evidence)
+    cited = tuple(known[run] for run in assessment.evidence)
+    # Whoever changed a setting of the technique and measured both sides gets it into the record.
+    compared = contract_runs(corpus, assessment.technique, assessment.scope)
+    return cited + tuple(run for run in compared if run not in cited)
 
 
 def _again(fleet: Fleet, assessment: Assessment, runs: tuple[Run, ...]) -> tuple[Probe | None, tuple[str, ...]]:
@@ -195,6 +200,9 @@ def _again(fleet: Fleet, assessment: Assessment, runs: tuple[Run, ...]) -> tuple
         if cell.applicability is not Applicability.DOES_NOT_APPLY and cell.service in with_address
     ]
     draft = f"nox -s adr -- propose --scope {assessment.scope}"
+    compared = [words for run in runs if run.kind is RunKind.CONTRACT and (words := command(run))]
+    if compared:
+        return Probe.CONTRACT, (*(f"nox -s compare -- {shlex.join(words[1:])}" for words in compared), draft)
     if assessment.scope.startswith("local-"):
         kinds = {run.kind for run in runs}
         parts = {RunKind.MICRO: Probe.MICRO, RunKind.DEVICES: Probe.DEVICES}

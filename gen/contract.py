@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
+from gen.comparability import likeness, sides_of
 from gen.spread import FEWEST_FOR_P95, percentile
 from gen.verdict import Comparison, Scale, compare
 from gen.words import Decision, Verdict
@@ -138,7 +139,8 @@ def _entry(metric: ContractMetric, runs: list[Run], gates: Gates) -> Entry:
             if isinstance(side, Missing):
                 missing = missing or side
             elif baseline and candidate and isinstance(other, Measured):
-                return _compared(side, other, compare(baseline, candidate, gates))
+                exact = metric is ContractMetric.QUALITY and all(one.repeats_exactly for one in sides_of(run) or ())
+                return _compared(side, other, _barred(run, compare(baseline, candidate, gates, exact=exact)))
             else:
                 return side
     detail = "no cited run measures it" if runs else "no valid run is cited"
@@ -148,6 +150,13 @@ def _entry(metric: ContractMetric, runs: list[Run], gates: Gates) -> Entry:
 def _arm(run: Run, name: str, role: str) -> Metric | None:
     arm = next((arm.name for arm in run.arms if arm.role == role), None)
     return None if arm is None else run.metric(name, arm)
+
+
+def _barred(run: Run, outcome: Comparison) -> Comparison:
+    """Give no verdict on sides that differ in what must not differ."""
+    both = sides_of(run)
+    reason = likeness(*both).why_not if both else ""
+    return replace(outcome, verdict=Verdict.NOT_COMPARABLE, reason=reason, more_runs=None) if reason else outcome
 
 
 def _compared(baseline: Measured, candidate: Measured, outcome: Comparison) -> Compared:

@@ -45,6 +45,7 @@ class Rule(Enum):
     UNDRAFTED = ("IA021", Severity.WARNING, "an assessment that no record expresses", False)
     FUTURE = ("IA022", Severity.WARNING, "a run dated after today", False)
     ACKNOWLEDGEMENT = ("IA023", Severity.ERROR, "an acknowledgement of something that cannot be acknowledged", False)
+    CONFIRMATION = ("IA024", Severity.ERROR, "a record whose gates no longer hold when it is measured again", False)
 
     def __init__(self, number: str, severity: Severity, finds: str, may_be_acknowledged: bool) -> None:  # noqa: FBT001
         self.number = number

@@ -14,6 +14,8 @@ from probes.fleet import Gates
 
 MIN_SAMPLES = 6  # of five samples not even the whole range bounds the median at 95 %: 1 - 2/2^5 = 0.9375
 MOST_SAMPLES = 1000
+# Shares and counts of what must not happen: held to an amount, because nothing divides by the zero that they should be.
+_FAILURES = ("error_rate", "oom_rate", "stalled_streams", "device_resets")
 
 
 class Scale(StrEnum):
@@ -61,7 +63,7 @@ def tail(metric: Metric) -> float | None:
 
 def gate_for(metric: Metric, gates: Gates) -> Gate:
     """Choose the gate of the inventory's policies that a metric is held to."""
-    if metric.name.endswith(("error_rate", "oom_rate")):
+    if metric.name.endswith(_FAILURES):
         return Gate(scale=Scale.ABSOLUTE, width=gates.error_rate)
     if "quality" in metric.name:
         return Gate(scale=Scale.ABSOLUTE, width=gates.quality_points / (100 if metric.unit == "share" else 1))
@@ -69,12 +71,13 @@ def gate_for(metric: Metric, gates: Gates) -> Gate:
     return Gate(scale=Scale.RELATIVE, width=percent / 100)
 
 
-def compare(baseline: Metric | None, candidate: Metric | None, gates: Gates) -> Comparison:
+def compare(baseline: Metric | None, candidate: Metric | None, gates: Gates, *, exact: bool = False) -> Comparison:
     """Hold a candidate against a baseline on one metric.
 
     Better or worse only if even the most cautious ratio of the two medians clears the gate, same only
     if every ratio stays inside it, else inconclusive. The relative gate is symmetric, from 1/(1+g) to
-    1+g, so that swapping the sides swaps better and worse.
+    1+g, so that swapping the sides swaps better and worse. `exact` says that repetitions are known to
+    give the same value each time, so that any number of them bounds the median.
 
     Raises:
         ValueError: neither side is given.
@@ -96,7 +99,7 @@ def compare(baseline: Metric | None, candidate: Metric | None, gates: Gates) -> 
     if reason := _mismatch(baseline, candidate):
         return outcome(Verdict.NOT_COMPARABLE, reason)
     one, two = spread(baseline.samples), spread(candidate.samples)
-    if not (one.bounds_median and two.bounds_median):
+    if not (exact or (one.bounds_median and two.bounds_median)):
         return outcome(Verdict.INCONCLUSIVE, f"fewer than {MIN_SAMPLES} samples a side", MIN_SAMPLES - min(one.n, two.n))
     if gate.scale is Scale.RELATIVE and min(one.low, two.low) <= 0:
         return outcome(Verdict.NOT_COMPARABLE, "a ratio needs values above zero")

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from probes import __version__
 from probes.context import Context
+from probes.contract.arguments import add_arguments as add_contract_arguments
 from probes.ending import EXIT_INTERRUPTED, EXIT_OK
 from probes.errors import UsageError
 from probes.evidence import Missing, MissingReason, Run, Tool
@@ -33,6 +34,7 @@ from probes.load.arguments import add_arguments
 from probes.lock import alone
 from probes.model import default_cache, prepare_model
 from probes.plan import Part, Plan, plan
+from probes.quality.arguments import add_arguments as add_quality_arguments
 from probes.redaction import Redactor, machine_paths, vocabulary, weakness
 
 _FLEET: Final = Path("fleet.yml")
@@ -116,6 +118,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_arguments(load)
     load.set_defaults(command=_load)
+
+    contract = add(
+        "contract",
+        "measure the whole contract of one side, or of baseline and candidate by turns",
+        description="Measure the eight quantities of the measurement contract, a sample per repetition, and write one evidence "
+        "file. Two sides are measured by turns: A B, B A, ... `python -m gen compare RUN` judges them.",
+        epilog="Exit codes: 0 done (a side that is down is a state), 2 used wrongly, or a run that may not be used (the file "
+        "says why), 130 Ctrl-C; finished repetitions are kept.",
+    )
+    add_contract_arguments(contract)
+    contract.set_defaults(command=_contract)
+
+    quality = add(
+        "quality",
+        "ask one address small tasks and score its answers",
+        description="Ask one address small tasks, greedily, and score its answers by rules that code can check.",
+        epilog="Exit codes: 0 usable run, 1 something failed (the file says what), 2 nothing could be asked, 130 Ctrl-C.",
+    )
+    add_quality_arguments(quality)
+    quality.set_defaults(command=_quality)
 
     exchange = add(
         "import",
@@ -225,6 +247,33 @@ def _load(arguments: argparse.Namespace) -> int:
         return _context(Path(), fleet, quick=False, console=console, secrets=secrets)
 
     return load(arguments, os.environ, context_for, lambda line: print(line, flush=True))
+
+
+def _contract(arguments: argparse.Namespace) -> int:
+    from probes.contract.command import contract
+
+    console = _console(stderr=True)
+
+    def context_for(fleet: Fleet | None, secrets: Sequence[str]) -> Context:
+        return _context(arguments.out, fleet, quick=False, console=console, secrets=secrets)
+
+    def show(run: Run, path: Path) -> None:
+        for reason in run.validity.reasons:
+            console.print(f"INVALID: {reason}", highlight=False, markup=False)
+        print(run.model_dump_json(indent=1) if arguments.json else path)
+
+    return contract(arguments, os.environ, context_for, show)
+
+
+def _quality(arguments: argparse.Namespace) -> int:
+    from probes.quality.command import quality
+
+    console = _console(stderr=True)
+
+    def context_for(fleet: Fleet | None, secrets: Sequence[str]) -> Context:
+        return _context(Path(), fleet, quick=False, console=console, secrets=secrets)
+
+    return quality(arguments, os.environ, context_for, lambda line: print(line, flush=True))
 
 
 def _import(arguments: argparse.Namespace) -> int:

@@ -85,6 +85,8 @@ class RunKind(StrEnum):
     MICRO = "micro"
     SURVEY = "survey"
     LOAD = "load"
+    CONTRACT = "contract"
+    QUALITY = "quality"
 
 
 class CapabilityState(StrEnum):
@@ -156,14 +158,6 @@ class Metric(Model):
         return self
 
 
-class Arm(Model):
-    """One variant of an A/B run: what it is called and the settings that make it differ."""
-
-    name: str
-    role: Literal["baseline", "candidate"]
-    settings: dict[str, Scalar] = {}
-
-
 class Capability(Model):
     """One request made of a device or engine and what came of it.
 
@@ -219,8 +213,8 @@ class HostTuning(Model):
 class Host(Model):
     """A machine by its hardware. `fingerprint` is 12 hex digits over CPU, cores, memory and accelerators.
 
-    The descriptions say what a fact does to inference and how it was read. A
-    result file of another tool describes no machine; it stands under an alias, and what it is is missing.
+    A result file of another tool describes no machine; it stands under an alias, and what it is is missing.
+    The descriptions say what a fact does to inference and how it was read.
     """
 
     alias: str
@@ -328,6 +322,30 @@ class Endpoint(Model):
     state: EndpointState
     detail: str = ""
     models: tuple[ModelState, ...] = ()
+
+
+class Served(Model):
+    """What answered on one side of an A/B run whose sides differ in more than settings."""
+
+    server: Host | Missing
+    device: Device | Missing
+    runtime: Runtime | Missing
+    model: ModelFacts | Missing
+    endpoint: Endpoint
+    serving_sha256: str | Missing
+    settings: tuple[Setting, ...] = ()
+
+
+class Arm(Model):
+    """One variant of an A/B run: what it is called and the settings that make it differ.
+
+    `served` is there only where the fields of the run cannot speak for both sides.
+    """
+
+    name: str
+    role: Literal["baseline", "candidate"]
+    settings: dict[str, Scalar] = {}
+    served: Annotated[Served | None, Field(exclude_if=lambda served: served is None)] = None
 
 
 class LocalScope(Model):

@@ -69,8 +69,8 @@ def _expected(item: Any) -> str:
     kind, context = item["type"], item.get("ctx", {})
     if kind in {"missing", "extra_forbidden"}:
         return "" if kind == "extra_forbidden" else "a value"
-    if kind in {"enum", "literal_error"}:
-        return f"one of {context['expected']}"
+    if kind in {"enum", "literal_error", "union_tag_invalid"}:
+        return f"one of {context.get('expected') or context['expected_tags']}"
     if kind == "string_type" and isinstance(item["input"], int | float):
         return "text; put it in quotes, or 2026.20 becomes 2026.2"
     if kind in {"model_type", "model_attributes_type", "dict_type"}:

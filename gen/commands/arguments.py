@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gen.commands import records, reports
+from gen.commands import compare, confirm, records, reports
 from gen.commands.call import Call, Outcome
 from gen.days import iso_day
 from gen.words import Status
@@ -23,7 +23,8 @@ Command = Callable[[Call], Outcome]
 _EPILOG = """\
 exit codes:
   0    done; a service that is down or a decision that is open is a state, not a failure
-  1    `check` found an error, a damaged file among them (with --strict: anything at all)
+  1    `check` found an error, a damaged file among them (with --strict: anything at all), or `confirm` a
+       record that no longer holds
   2    used wrongly, or a file is broken; the message says where and what was expected. A command that
        only shows still shows what it could read; one that writes writes nothing.
   130  stopped with Ctrl-C; no file is left half-written
@@ -85,6 +86,20 @@ def parser() -> Parser:
     form.add_argument("--markdown", action="store_true", help="a table for a job summary")
     check.add_argument("--due", action="store_true", help="only what is past its review, stale, or moved without a draft")
     check.add_argument("--strict", action="store_true", help="exit 1 for warnings too")
+
+    judge = _command(commands, "compare", compare.compare_runs, "judge baseline against candidate over the whole contract")
+    judge.add_argument("runs", nargs="+", metavar="RUN", help="a run with both sides, or baseline and candidate: ids or files")
+    judge.add_argument(
+        "--changes", action="append", default=[], metavar="NAME", help="a setting or condition that is under test; repeatable"
+    )
+    judge.add_argument("--json", action="store_true", help="every interval, gate, difference and reason")
+
+    again = _command(commands, "confirm", confirm.confirm_records, "ask whether records still hold by what was measured since")
+    again.add_argument("records", nargs="*", metavar="RECORD", help="names (default: every record in force that says how)")
+    again.add_argument("--plan", action="store_true", help="print what `python -m probes` has to measure, and judge nothing")
+    how = again.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="outcomes, or with --plan the commands as lists of words")
+    how.add_argument("--github", action="store_true", help="workflow commands that annotate a pull request")
 
     schema = _command(commands, "schema", reports.schema, "show the JSON Schema of fleet.yml, evidence or front matter")
     schema.add_argument("name", nargs="?", choices=tuple(reports.SCHEMAS), metavar="KIND", help=f"{', '.join(reports.SCHEMAS)}")

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from gen.charts import figure, strips
 from gen.markdown import NOTHING, Markdown, block, code, details, heading, line, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
+from gen.pages.comparison import contract_part
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import FEWEST_FOR_P95, percentile, quantity, summary
 from gen.tables import Layout, columns, pivot, table
 from gen.techniques.drafting import BREAK_EVEN, HEAD, RANDOM_HEAD, TOKENS_PER_STEP
 from gen.verdict import Comparison, Scale, compare
-from probes.evidence import Arm, Direction, Metric, Per, Run
+from probes.evidence import Arm, Direction, Metric, Per, Run, RunKind
 
 FEWEST_DRAWN = 3
 # With more arms than this the caption that repeats every number is longer than the picture.
@@ -32,10 +33,11 @@ def results(atlas: Atlas, run: Run) -> Markdown:
     ) if run.arms else NOTHING  # fmt: skip
     drawn = [_drawn(run, name) for name in names]
     charts = block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
-    prices = _prices(run)
+    prices, whole = _prices(run), run.kind is RunKind.CONTRACT
     # A head that is never right tells what drafting costs; a verdict on it would be read as one on EAGLE-3.
-    compared = NOTHING if _is_random(run) else _comparison(atlas, run)
-    return paragraphs(head, prices, arms, charts, compared, _metrics(run), _samples(run, names))
+    compared = NOTHING if whole or _is_random(run) else _comparison(atlas, run)
+    contract = contract_part(atlas, run) if whole else NOTHING
+    return paragraphs(contract, head, prices, arms, charts, compared, _metrics(run), _samples(run, names))
 
 
 def _is_random(run: Run) -> bool:

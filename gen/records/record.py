@@ -37,11 +37,12 @@ LEGAL_MOVES = {
 
 
 class Probe(StrEnum):
-    """The parts of a probe run, as `nox -s probe` calls them."""
+    """The parts of a probe run, as `nox -s probe` calls them; `contract` repeats the contract runs that are cited."""
 
     DEVICES = "devices"
     ENDPOINTS = "endpoints"
     MICRO = "micro"
+    CONTRACT = "contract"
 
 
 class EvidenceRef(Model):

@@ -15,7 +15,7 @@ from probes.errors import InputError, Problem, UsageError
 from probes.evidence import Endpoint, EndpointState, FleetScope, Missing, MissingReason, Run, RunKind
 from probes.fleet import Fleet, Service, reference_name, resolve
 
-__all__ = ["INTERRUPTED", "Means", "Pacing", "Target", "find_doors", "probe_endpoint", "survey"]
+__all__ = ["INTERRUPTED", "Means", "Pacing", "Target", "find_doors", "probe_endpoint", "service_target", "survey"]
 
 INTERRUPTED = "interrupted"
 
@@ -84,7 +84,7 @@ def find_doors(root: Path, fleet: Fleet, environ: Mapping[str, str], names: Sequ
     doors: list[Door] = []
     problems: list[Problem] = []
     for name in names:
-        target = _target(name, fleet.services[name], environ)
+        target = service_target(name, fleet.services[name], environ)
         if target is not None:
             try:
                 doors.append(find_door(target, root))
@@ -114,7 +114,7 @@ async def _probe_all(context: Context, doors: Sequence[Door], means: Means, keep
     await asyncio.gather(*(one(door) for door in doors))
 
 
-def _target(name: str, service: Service, environ: Mapping[str, str]) -> Target | None:
+def service_target(name: str, service: Service, environ: Mapping[str, str]) -> Target | None:
     """Resolve a service's references; None when it has no address here."""
     url = resolve(service.url, environ) if service.url else None
     if service.url is None or url is None:

@@ -94,6 +94,7 @@ def test_figure_that_a_run_withheld_is_in_no_median() -> None:
 
 
 def test_page_holds_the_table_and_how_it_was_made() -> None:
-    text = page({64: [figures()] * 5}, "THE TABLE")
+    text = page({64: [figures()] * 5}, "THE TABLE", "THE VERDICTS")
     assert "THE TABLE" in text
+    assert "THE VERDICTS" in text
     assert "median of 5 runs" in text

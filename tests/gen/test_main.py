@@ -139,7 +139,10 @@ def test_show_prints_a_record_without_its_generated_block(main: Main, root: Path
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["recrods"], "'recrods' is not one of pages, matrix, summary, check, schema, records; did you mean records?"),
+        (
+            ["recrods"],
+            "'recrods' is not one of pages, matrix, summary, check, compare, confirm, schema, records; did you mean records?",
+        ),
         (["records", "acept"], "did you mean accept?"),
         (["records", "list", "--status", "acepted"], "did you mean accepted?"),
         (["records", "show", "2026-07-10-quantization-flet"], "no record is called '2026-07-10-quantization-flet'"),
