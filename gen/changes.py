@@ -10,6 +10,7 @@ from datetime import date, timedelta
 
 from gen.assess import assess, scopes
 from gen.assessment import Assessment, RefKind
+from gen.benchmarks import TOLD
 from gen.contract import standing
 from gen.contract_runs import command, contract_runs
 from gen.corpus import Corpus
@@ -19,7 +20,6 @@ from gen.records import Record, about, in_force, open_proposals, status_on
 from gen.records.naming import distinct_name, record_name
 from gen.records.record import Confirm, EvidenceRef, Probe
 from gen.records.text import render_draft
-from gen.techniques.drafting import PRICED
 from gen.words import Applicability, Status
 from probes.errors import UsageError
 from probes.evidence import Run, RunKind, Technique, canonical
@@ -152,8 +152,8 @@ def _beginning(corpus: Corpus, scope: str, today: date) -> date:
 def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | None, others: tuple[Record, ...]) -> Record:
     runs = _cited(corpus, assessment)
     policies = corpus.fleet.policies
-    # A head with random weights is no candidate: its runs tell a price and no verdict.
-    contract = standing([run for run in runs if run.subject not in PRICED], policies.gates)
+    # A price of drafts, or an arm that nothing decides by, is no candidate.
+    contract = standing([run for run in runs if run.subject not in TOLD], policies.gates)
     probe, commands = _again(corpus.fleet, assessment, runs)
     story = Story(
         name=name,

@@ -58,6 +58,9 @@ def multiple(value: float, unit: str) -> tuple[float, str]:
             if size >= factor:
                 return factor, shown
         return 1, "bytes"
+    if unit == "B/s":
+        # Memory is sold in powers of ten.
+        return (1e9, "GB/s") if size >= 1e9 else (1e6, "MB/s")
     if unit in {"share", "ratio"}:
         return 0.01, "%"
     return 1, "" if unit == "1" else unit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 
@@ -156,20 +156,28 @@ class View:
         invalid = [run for run in service.runs if run.subject == subject and not run.validity.valid]
         return ", ".join(invalid[-1].validity.reasons) if invalid else ""
 
-    def bench(self, service: ServiceView, technique: Technique) -> Bench | None:
-        """Find the measurement that decides for a service.
-
-        The newest valid one of the same release, but one that settles nothing, on a busy machine or with too
-        few samples, never displaces one that did: noise moves no decision.
-        """
+    def bench(
+        self, service: ServiceView, technique: Technique, candidate: Callable[[Arm], bool] = lambda _arm: True
+    ) -> Bench | None:
+        """Find the measurement that decides about a technique on a service, of the first arm that is a `candidate`."""
         entry = self.knowledge.techniques[technique]
+        return self.measured(service, entry.subject, entry.pays_in, candidate)
+
+    def measured(
+        self, service: ServiceView, subject: str, pays_in: tuple[str, ...], candidate: Callable[[Arm], bool]
+    ) -> Bench | None:
+        """Find the measurement that says most about one candidate of a subject on a service.
+
+        The newest valid one of the same release, but one that settles nothing, on a busy machine, with too few
+        samples or with the short prompts of a quick run, never displaces one that did: noise moves no decision.
+        """
         benches = [
             bench
             for run in service.runs
-            if run.subject == entry.subject and run.validity.valid and _same_release(run, service)
-            if (bench := _bench(run, entry.pays_in, self.gates)) is not None
+            if run.subject == subject and run.validity.valid and _same_release(run, service)
+            if (bench := _bench(run, pays_in, self.gates, candidate)) is not None
         ]
-        return max(benches, key=lambda b: (*_settled(b.deciding), b.run.started_at, b.run.id), default=None)
+        return max(benches, key=lambda b: (*_settled(b), b.run.started_at, b.run.id), default=None)
 
 
 def same_release(one: str, other: str) -> bool:
@@ -187,9 +195,9 @@ def _agree(control: str, one: Scalar, other: Scalar) -> bool:
     return same_release(str(one), str(other)) if control == RELEASE else same_value(one, other)
 
 
-def _bench(run: Run, pays_in: tuple[str, ...], gates: Gates) -> Bench | None:
+def _bench(run: Run, pays_in: tuple[str, ...], gates: Gates, wanted: Callable[[Arm], bool]) -> Bench | None:
     baseline = next((arm for arm in run.arms if arm.role == "baseline"), None)
-    candidate = next((arm for arm in run.arms if arm.role == "candidate"), None)
+    candidate = next((arm for arm in run.arms if arm.role == "candidate" and wanted(arm)), None)
     if baseline is None or candidate is None:
         return None
 
@@ -204,11 +212,13 @@ def _bench(run: Run, pays_in: tuple[str, ...], gates: Gates) -> Bench | None:
     return Bench(run=run, baseline=baseline, candidate=candidate, deciding=deciding, vetoes=vetoes)
 
 
-def _settled(comparison: Comparison) -> tuple[bool, bool]:
-    """Rank a comparison: whether it came to a verdict, and whether it had the samples for one."""
+def _settled(bench: Bench) -> tuple[bool, bool, bool]:
+    """Rank a comparison: whether it came to a verdict, had the samples for one, and had the load it was made for."""
+    comparison = bench.deciding
     sides = (comparison.baseline, comparison.candidate)
     enough = all(side is not None and side.n >= MIN_SAMPLES for side in sides)
-    return comparison.verdict in {Verdict.BETTER, Verdict.WORSE, Verdict.SAME}, enough
+    whole = isinstance(bench.run.load, Missing) or not bench.run.load.quick
+    return comparison.verdict in {Verdict.BETTER, Verdict.WORSE, Verdict.SAME}, enough, whole
 
 
 def _same_release(run: Run, service: ServiceView) -> bool:

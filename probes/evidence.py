@@ -267,7 +267,10 @@ class ModelFacts(Model):
 
 
 class Load(Model):
-    """The shape of the load. Token counts are the server's own unless the metric says otherwise."""
+    """The shape of the load. Token counts are the server's own unless the metric says otherwise.
+
+    A `quick` run used shorter prompts or answers than the measurement was made for.
+    """
 
     schedule: str
     concurrency: int
@@ -276,6 +279,7 @@ class Load(Model):
     prompt_tokens: tuple[int, ...] | Missing
     max_tokens: int
     prompt_set_sha256: str
+    quick: bool = False
 
 
 class Decoding(Model):

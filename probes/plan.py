@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from probes.errors import UsageError
 from probes.fleet import Fleet, ProbeLimits, reference_name, resolve
+from probes.micro.catalogue import Extent, of_extent
 
 EMBEDDED = "embedded"
 
@@ -43,6 +44,11 @@ class Plan:
     steps: tuple[Step, ...]
 
     @property
+    def extent(self) -> Extent:
+        """How much of the micro-benchmarks there is time for: all of them only where other parts are left out."""
+        return _extent(self.parts, quick=self.quick)
+
+    @property
     def about_s(self) -> float:
         """How long the whole plan takes on two cores, in seconds, once the model is prepared."""
         return sum(step.about_s for step in self.steps)
@@ -65,9 +71,11 @@ def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], s
     chosen = (Part.ENDPOINTS,) if services else tuple(part for part in Part if not parts or part in parts)
     asked = tuple(name for name in fleet.services if name in services or not services)
     embedded = not services or EMBEDDED in services
-    alone = len(chosen) == 1
+    alone, extent = len(chosen) == 1, _extent(chosen, quick=quick)
     steps = [
-        step for part in chosen for step in _steps(part, fleet, environ, asked, embedded=embedded, quick=quick, alone=alone)
+        step
+        for part in chosen
+        for step in _steps(part, fleet, environ, asked, embedded=embedded, quick=quick, alone=alone, extent=extent)
     ]
     return Plan(
         parts=chosen,
@@ -78,8 +86,20 @@ def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], s
     )
 
 
+def _extent(parts: Collection[Part], *, quick: bool) -> Extent:
+    return Extent.QUICK if quick else Extent.CORE if len(parts) == len(Part) else Extent.WHOLE
+
+
 def _steps(
-    part: Part, fleet: Fleet, environ: Mapping[str, str], asked: Collection[str], *, embedded: bool, quick: bool, alone: bool
+    part: Part,
+    fleet: Fleet,
+    environ: Mapping[str, str],
+    asked: Collection[str],
+    *,
+    embedded: bool,
+    quick: bool,
+    alone: bool,
+    extent: Extent,
 ) -> Iterator[Step]:
     if part is Part.DEVICES:
         yield Step(
@@ -90,18 +110,13 @@ def _steps(
             about_s=65 if quick else 330 if alone else 240,
         )
     elif part is Part.MICRO:
-        for subject, quick_s, full_s in (
-            ("prefix caching, cold against warm", 20, 45),
-            ("continuous batching, 1 against 4 requests", 20, 45),
-            ("speculative decoding, what drafts cost one request", 15, 60),
-            ("speculative decoding, what drafts cost 4 requests at once", 15, 60),
-        ):
+        for one in of_extent(extent):
             yield Step(
                 part=part,
-                subject=subject,
+                subject=one.compares,
                 target="this machine",
                 load="SmolLM2-135M, at least 6 repetitions a side",
-                about_s=quick_s if quick else full_s,
+                about_s=one.about_s[extent],
             )
     else:
         if embedded:

@@ -13,7 +13,8 @@ from probes.endpoints.probe import INTERRUPTED, Target, probe_endpoint, survey
 from probes.evidence import Run, write_run
 from probes.files import ensure_writable
 from probes.fleet import Fleet, RuntimeName
-from probes.micro.probe import MODULES, probe_micro
+from probes.micro.catalogue import of_extent
+from probes.micro.probe import probe_micro
 from probes.model import prepare_model
 from probes.plan import EMBEDDED, Part, Plan
 
@@ -49,8 +50,8 @@ def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mappi
     elif part is Part.MICRO:
         model = prepare_model(context.cache)
         # One at a time, so that Ctrl-C in the second keeps the first.
-        for subject in MODULES:
-            yield probe_micro(context, model, only=(subject,))
+        for one in of_extent(plan.extent):
+            yield probe_micro(context, model, only=(one.subject,), extent=plan.extent)
     else:
         if plan.embedded:
             yield [_embedded(fleet, context)]

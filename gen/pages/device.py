@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
 from gen import paths
+from gen.benchmarks import BENCHMARKS
 from gen.markdown import NOTHING, Markdown, bullets, code, details, heading, line, link, paragraphs, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import ENTRY, entries
 from gen.pages.machine import machine_link
 from gen.pages.marks import dated, not_measured, unknown
+from gen.pages.measured import pictures
 from gen.pages.page import Page
 from gen.pages.run import run_table
 from gen.tables import Layout, columns, table
@@ -102,6 +104,7 @@ def _local(atlas: Atlas, spot: Spot) -> Page:
         entries(identity),
         heading(2, text("Capabilities"), "capabilities"),
         _capabilities(newest),
+        _measured(atlas, runs, here),
         heading(2, text("Properties"), "properties"),
         _properties(shown),
         heading(2, text("Runs"), "runs"),
@@ -115,6 +118,15 @@ def _capabilities(run: Run) -> Markdown:
     if not run.capabilities:
         return not_measured("the run asked this device for nothing")
     return paragraphs(text("Each was asked for by running it, not by reading a property."), capability_table(run.capabilities))
+
+
+def _measured(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
+    """Show each technique off and on, as far as it was measured on this device."""
+    shown = pictures(atlas, [run for run in runs if run.kind is RunKind.MICRO], BENCHMARKS, here, level=3)
+    told = text(
+        "Each technique off and on in turn, a sample per repetition; the first arm is what the others are held against."
+    )
+    return paragraphs(heading(2, text("What techniques are worth here"), "measured"), told, shown) if shown else NOTHING
 
 
 def _properties(device: Device) -> Markdown:

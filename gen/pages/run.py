@@ -15,6 +15,7 @@ from gen.pages.capabilities import capability_table
 from gen.pages.conditions import conditions, entries, host_entries, moment, runtime
 from gen.pages.feed import evidence_path
 from gen.pages.marks import absent, chip, dated, known, scalar
+from gen.pages.measured import since_before
 from gen.pages.page import Page
 from gen.pages.results import results
 from gen.tables import Layout, columns, table
@@ -77,6 +78,7 @@ def _page(atlas: Atlas, run: Run) -> Page:
     body = paragraphs(
         Markdown(span(line(*meta, by=" · "), "meta")),
         results(atlas, run),
+        since_before(atlas, run, here),
         _capabilities(run),
         _settings(atlas, run, here),
         _survey(atlas, run, here),

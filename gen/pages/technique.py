@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gen.assessment import Assessment, Cell, Fact, RefKind
+from gen.benchmarks import of_technique
 from gen.markdown import NOTHING, Markdown, block, bullets, details, heading, line, link, paragraphs, sentence, span, text
 from gen.pages import controls
 from gen.pages.atlas import Atlas, Spot, scope_anchor
 from gen.pages.marks import age_limit, chip, dated, known
 from gen.pages.matrix import Row, changes, rows
+from gen.pages.measured import pictures
 from gen.pages.page import Page
 from gen.pages.records import record_table
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES, Applicability
-from probes.evidence import Technique
+from probes.evidence import RunKind, Technique
 
 # A machine that was asked for many settings has a fact for each; the ones that decide come first.
 MOST_FACTS = 12
@@ -70,6 +72,7 @@ def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdow
         _listed("Why", f"{mark}-why", shown.why),
         _listed("What would change it", f"{mark}-change", shown.would_change),
         _prices(atlas, shown, here, f"{mark}-prices"),
+        _measured(atlas, scope, technique, here),
         heading(3, text("Facts"), f"{mark}-facts"),
         facts_table(atlas, shown.facts, here),
         _cells(atlas, shown, here, f"{mark}-services"),
@@ -126,6 +129,13 @@ def _prices(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markd
         for c in assessment.conflicts
     ]
     return paragraphs(heading(3, text("Conflicts and prices"), name), bullets(items))
+
+
+def _measured(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdown:
+    """Show the technique off and on, as far as a machine has measured it."""
+    runs = [run for run in atlas.runs if run.kind is RunKind.MICRO and atlas.scope_of(run) == scope]
+    shown = pictures(atlas, runs, of_technique(technique), here, prefix=f"{scope_anchor(scope)}-")
+    return paragraphs(heading(3, text("Measured off and on"), f"{scope_anchor(scope)}-measured"), shown) if shown else NOTHING
 
 
 def facts_table(atlas: Atlas, facts: Sequence[Fact], here: str) -> Markdown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gen.assessment import Assessment, Cell, Fact
+from gen.benchmarks import of_technique
 from gen.knowledge import Role
 from gen.knowledge.schema import Default, Selects
 from gen.techniques.cells import (
@@ -26,12 +27,14 @@ from gen.techniques.grounds import (
     prices,
     setting_facts,
 )
+from gen.techniques.measured import told_facts
 from gen.techniques.wording import capital, listing, spread_out, titles
 from gen.view import ServiceView, View, shown
 from gen.words import Decision, State, Verdict
 from probes.evidence import Technique
 
 TECHNIQUE = Technique.CONTINUOUS_BATCHING
+(_BENCHMARK,) = (one for one in of_technique(TECHNIQUE) if one.decided_by is not None)
 _BOUNDS = (Role.SEQUENCES, Role.TOKENS)
 
 
@@ -43,7 +46,7 @@ def assess(view: View) -> Assessment:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
     facts = known_facts(view, Selects, TECHNIQUE) + _caps(view) + _incidents(view)
-    tried = capability_facts(view, TECHNIQUE)
+    tried = capability_facts(view, TECHNIQUE) + told_facts(view, TECHNIQUE)
     if decision is Decision.TUNE:
         facts += known_facts(view, Default, TECHNIQUE)
     return Assessment(
@@ -57,6 +60,7 @@ def assess(view: View) -> Assessment:
         why=(
             *(fact.text for fact in (*facts, *_measured_facts(ours))),
             *capabilities_told(view, TECHNIQUE),
+            *(fact.text for fact in told_facts(view, TECHNIQUE)),
         ),
         next_step=_next_step(view, ours, decision),
         would_change=(
@@ -76,7 +80,7 @@ def _controls(view: View, service: ServiceView) -> tuple[str, ...]:
 
 
 def _decide(view: View, service: ServiceView) -> Cell:
-    bench = view.bench(service, TECHNIQUE)
+    bench = view.bench(service, TECHNIQUE, _BENCHMARK.decides)
     state = _state(view, service)
     unbounded = [role.value for role in _BOUNDS if view.setting(service, role) is None]
     if bench is not None and bench.verdict is not Verdict.NOT_MEASURED:

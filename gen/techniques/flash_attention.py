@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gen.assessment import Assessment, Cell, Fact
+from gen.benchmarks import SPARSE as SPARSE_SUBJECTS
 from gen.knowledge import Engine, Role
 from gen.knowledge.schema import ENGINE_TITLES, Foreign, Selects, Supports
 from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
@@ -17,8 +18,9 @@ from gen.techniques.grounds import (
     prices,
     setting_facts,
 )
+from gen.techniques.measured import told_facts
 from gen.techniques.wording import capital, listing, titles
-from gen.view import ServiceView, View, shown
+from gen.view import Bench, ServiceView, View, shown
 from gen.words import Decision, State, Verdict
 from probes.evidence import CapabilityState, Technique
 from probes.fleet import ServiceKind
@@ -42,7 +44,8 @@ def assess(view: View) -> Assessment:
     decision = most_urgent(ours)
     facts = absences(view, TECHNIQUE, view.text) + known_facts(view, Selects, TECHNIQUE) + _foreign(view)
     facts += known_facts(view, Supports, TECHNIQUE)
-    tried = capability_facts(view, TECHNIQUE)
+    told = told_facts(view, TECHNIQUE)
+    tried = capability_facts(view, TECHNIQUE) + told
     return Assessment(
         technique=TECHNIQUE,
         scope=view.scope,
@@ -51,7 +54,11 @@ def assess(view: View) -> Assessment:
         state_text=_state_text(view),
         decision=decision,
         decision_text=_decision_text(view, ours, decision),
-        why=(*(fact.text for fact in facts), *capabilities_told(view, TECHNIQUE)),
+        why=(
+            *(fact.text for fact in facts),
+            *capabilities_told(view, TECHNIQUE),
+            *(fact.text for fact in told),
+        ),
         next_step=_next_step(view, ours, decision),
         would_change=(
             *(
@@ -74,12 +81,14 @@ def _controls(view: View, service: ServiceView) -> tuple[str, ...]:
 def _decide(view: View, service: ServiceView) -> Cell:
     sparse, kernel = view.setting(service, Role.SPARSE), view.setting(service, Role.KERNEL)
     selected = view.knowledge.facts_for(Selects, service.engine, service.version, view.on, TECHNIQUE)
-    bench = view.bench(service, TECHNIQUE)
-    if sparse is not None and not view.is_off(service, sparse):
+    on = sparse is not None and not view.is_off(service, sparse)
+    bench = view.bench(service, TECHNIQUE) or (_longest(view, service) if on else None)
+    if sparse is not None and on:
         state, decision = State.ENABLED, Decision.BENCHMARK_FIRST
         summary = f"Sparse attention is set ({shown(sparse.value)}); it can change answers."
         if bench is not None and bench.verdict not in {Verdict.NOT_MEASURED, Verdict.INCONCLUSIVE}:
             decision = by_verdict(bench.verdict, on=True)
+            summary = f"Sparse attention is set ({shown(sparse.value)}); measured on long prompts: {bench.verdict}."
     elif kernel is not None and view.is_off(service, kernel):
         state, decision, summary = State.DISABLED, Decision.BENCHMARK_FIRST, f"{kernel.control} is off."
     elif kernel is not None:
@@ -100,6 +109,12 @@ def _decide(view: View, service: ServiceView) -> Cell:
         summary=summary,
         facts=facts + (() if bench is None else (bench_fact(service, TECHNIQUE, bench),)),
     )
+
+
+def _longest(view: View, service: ServiceView) -> Bench | None:
+    """Find what sparse attention did to the longest prompts that it was measured on, where it has most to gain."""
+    found = (view.measured(service, subject, ("ttft_s",), lambda _arm: True) for subject in SPARSE_SUBJECTS)
+    return next((bench for bench in found if bench is not None), None)
 
 
 def _sparse(view: View) -> str:

@@ -131,16 +131,24 @@ def prices(
     )
 
 
-def bench_fact(service: ServiceView, technique: Technique, bench: Bench) -> Fact:
-    """State a verdict with its numbers; the value that is compared later is the word alone."""
+def bench_fact(service: ServiceView, technique: Technique, bench: Bench, value: str = "") -> Fact:
+    """State a verdict with its numbers; the value that is compared later is the word alone, or what a rule makes of it."""
     return Fact(
         id=f"{service.name}/measured/{technique}",
-        value=bench.verdict.value,
-        text=f"{service.title}: {_told(bench)}",
+        value=value or bench.verdict.value,
+        text=f"{service.title}: {bench_told(bench)}",
         provenance=ProvenanceKind.MEASURED,
         date=bench.run.date,
         ref=Ref(kind=RefKind.RUN, target=bench.run.id),
     )
+
+
+def bench_told(bench: Bench) -> str:
+    """Say which arms were compared and what came of it, with its numbers."""
+    arms = f"{bench.candidate.name} against {bench.baseline.name}"
+    told = [f"{bench.deciding.metric} {_numbers(bench.deciding)}"]
+    told += [f"{veto.metric} {_numbers(veto)}" for veto in bench.vetoes]
+    return capital(f"{arms}: {'; '.join(told)}.")
 
 
 def capability_fact(run: Run, capability: Capability) -> Fact:
@@ -179,13 +187,6 @@ def capabilities_told(view: View, technique: Technique) -> tuple[str, ...]:
 def evidence(facts: Iterable[Fact]) -> tuple[str, ...]:
     """Name the runs that facts rest on, each once."""
     return tuple(dict.fromkeys(fact.ref.target for fact in facts if fact.ref.kind is RefKind.RUN))
-
-
-def _told(bench: Bench) -> str:
-    arms = f"{bench.candidate.name} against {bench.baseline.name}"
-    told = [f"{bench.deciding.metric} {_numbers(bench.deciding)}"]
-    told += [f"{veto.metric} {_numbers(veto)}" for veto in bench.vetoes]
-    return capital(f"{arms}: {'; '.join(told)}.")
 
 
 def _numbers(comparison: Comparison) -> str:

@@ -7,6 +7,7 @@ from gen.knowledge import Role
 from gen.knowledge.schema import Default
 from gen.techniques.cells import cells, drifting, most_urgent, nothing_here, of_text, services_of, together
 from gen.techniques.grounds import capabilities_told, capability_facts, evidence, fleet_fact, known_facts, prices, setting_facts
+from gen.techniques.measured import told_facts
 from gen.techniques.wording import capital, listing, spread_out, titles, where
 from gen.view import ServiceView, Sighting, View, shown
 from gen.words import Decision, State
@@ -25,7 +26,8 @@ def assess(view: View) -> Assessment:
     if not ours:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
-    facts, tried = _operations(view), capability_facts(view, TECHNIQUE)
+    told = told_facts(view, TECHNIQUE)
+    facts, tried = _operations(view), capability_facts(view, TECHNIQUE) + told
     if any(_pool(view, service) is None for service in view.text):
         facts += known_facts(view, Default, TECHNIQUE)
     return Assessment(
@@ -40,6 +42,7 @@ def assess(view: View) -> Assessment:
             view.knowledge.techniques[TECHNIQUE].about,
             *(fact.text for fact in facts),
             *capabilities_told(view, TECHNIQUE),
+            *(fact.text for fact in told),
         ),
         next_step=_next_step(view, ours, decision),
         would_change=(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from gen.assessment import Assessment, Cell, Fact
+from gen.benchmarks import of_technique
 from gen.knowledge import Role
 from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
 from gen.techniques.grounds import bench_fact, capabilities_told, capability_facts, evidence, prices, setting_facts
+from gen.techniques.measured import told_facts
 from gen.techniques.wording import amount, capital, spread_out, titles
 from gen.view import ServiceView, Sighting, View, shown
 from gen.words import Decision, State, Verdict
@@ -13,6 +15,10 @@ from probes.evidence import Technique
 from probes.fleet import ServiceKind
 
 TECHNIQUE = Technique.QUANTIZATION
+(_BENCHMARK,) = (one for one in of_technique(TECHNIQUE) if one.decided_by is not None)
+# What the rule makes of a verdict: better, same and not settled all leave the decision where it is.
+_TOLD_SLOWER = "; measured: they decode slower than full precision"
+_SLOWER, _NOT_SLOWER = "slower", "not shown to be slower"
 # Everything else that a runtime calls a precision stores a number in fewer than 16 bits.
 _FULL = {"f32", "fp32", "float32", "f16", "fp16", "float16", "bf16", "bfloat16", "none"}
 
@@ -24,7 +30,8 @@ def assess(view: View) -> Assessment:
     if not ours:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
-    facts = capability_facts(view, TECHNIQUE)
+    told = told_facts(view, TECHNIQUE)
+    facts = capability_facts(view, TECHNIQUE) + told
     return Assessment(
         technique=TECHNIQUE,
         scope=view.scope,
@@ -33,7 +40,12 @@ def assess(view: View) -> Assessment:
         state_text=_state_text(view, row),
         decision=decision,
         decision_text=_decision_text(view, ours, decision),
-        why=(view.knowledge.techniques[TECHNIQUE].about, *capabilities_told(view, TECHNIQUE), *_measured(ours)),
+        why=(
+            view.knowledge.techniques[TECHNIQUE].about,
+            *capabilities_told(view, TECHNIQUE),
+            *_measured(ours),
+            *(fact.text for fact in told),
+        ),
         next_step=_next_step(view, ours, decision),
         would_change=(
             f"A task-corpus evaluation that loses more than {amount(view.gates.quality_points, 'point')}.",
@@ -54,7 +66,7 @@ def _controls(view: View, service: ServiceView) -> tuple[str, ...]:
 
 def _decide(view: View, service: ServiceView) -> Cell:
     weights, kv = _weights(view, service), view.setting(service, Role.KV_PRECISION)
-    bench = view.bench(service, TECHNIQUE)
+    bench = view.bench(service, TECHNIQUE, _BENCHMARK.decides)
     weights_low, kv_low = _is_low(weights), _is_low(kv)
     if weights_low is None:
         state, decision = State.UNKNOWN, Decision.INVESTIGATE if _speaks(view, service) else Decision.NO_CHANGE
@@ -64,7 +76,9 @@ def _decide(view: View, service: ServiceView) -> Cell:
         state, decision = State.PARTLY, Decision.BENCHMARK_FIRST
     else:
         state, decision = State.ENABLED, Decision.KEEP
-    if bench is not None and bench.verdict not in {Verdict.NOT_MEASURED, Verdict.INCONCLUSIVE}:
+    slower = bench is not None and bench.verdict is Verdict.WORSE
+    if bench is not None and (slower or bench.verdict is Verdict.BETTER):
+        # At the same speed, fewer bits still take less memory.
         decision = by_verdict(bench.verdict, on=state is State.ENABLED)
     facts = setting_facts(view, service, _controls(view, service))
     return Cell(
@@ -73,8 +87,8 @@ def _decide(view: View, service: ServiceView) -> Cell:
         applicability=service.bearing(TECHNIQUE).applicability,
         state=state,
         decision=decision,
-        summary=f"{capital(_precision(view, service))}.",
-        facts=facts + (() if bench is None else (bench_fact(service, TECHNIQUE, bench),)),
+        summary=f"{capital(_precision(view, service))}{_TOLD_SLOWER if slower else ''}.",
+        facts=facts + (() if bench is None else (bench_fact(service, TECHNIQUE, bench, _SLOWER if slower else _NOT_SLOWER),)),
     )
 
 
@@ -116,7 +130,9 @@ def _decision_text(view: View, row: tuple[Cell, ...], decision: Decision) -> str
     if decision is Decision.KEEP:
         return "Keep. An accuracy-sensitive model change needs a task-corpus evaluation first."
     if decision is Decision.INVESTIGATE:
-        return drifting(view, row) or f"Find out in which precision {named} is served."
+        slower = any(fact.value == _SLOWER for cell in row for fact in cell.facts)
+        asked = f"Find out why {named} decodes slower with its weights than in full precision" if slower else ""
+        return drifting(view, row) or f"{asked or f'Find out in which precision {named} is served'}."
     if decision is Decision.BENCHMARK_FIRST:
         return (
             f"Compare a quantized candidate for {named} with what is served, on the task corpus, before anything is replaced."

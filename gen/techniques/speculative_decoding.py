@@ -11,6 +11,7 @@ from gen.knowledge.schema import ENGINE_TITLES, Example, KnownFact, Method, Sile
 from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
 from gen.techniques.drafting import price_facts, shown_facts, told
 from gen.techniques.grounds import bench_fact, evidence, fleet_fact, known_fact, prices, release_fact, setting_facts
+from gen.techniques.measured import told_facts
 from gen.techniques.wording import capital, family, listing, runtime_title, titles
 from gen.versions import known_version
 from gen.view import ServiceView, View
@@ -51,7 +52,7 @@ def assess(view: View) -> Assessment:
     if not ours:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
-    prices_here, shown_here = price_facts(view), shown_facts(view)
+    prices_here, shown_here, told_here = price_facts(view), shown_facts(view), told_facts(view, TECHNIQUE)
     facts = _facts(view, trial)
     return Assessment(
         technique=TECHNIQUE,
@@ -66,13 +67,14 @@ def assess(view: View) -> Assessment:
             *(fact.text for fact in facts),
             *told(view),
             *(fact.text for fact in prices_here),
+            *(fact.text for fact in told_here),
             *_measured(ours),
         ),
         next_step=_next_step(view, ours, decision, trial),
         would_change=_would_change(view, trial),
-        facts=(*facts, *prices_here, *shown_here),
+        facts=(*facts, *prices_here, *shown_here, *told_here),
         conflicts=prices(view, TECHNIQUE, view.text, trial.newer if trial else None),
-        evidence=evidence((*(fact for cell in row for fact in cell.facts), *prices_here, *shown_here)),
+        evidence=evidence((*(fact for cell in row for fact in cell.facts), *prices_here, *shown_here, *told_here)),
         cells=row,
     )
 

@@ -26,11 +26,13 @@ _WARNING = "[WARNING]"
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of one request. Steps count the engine's iterations from the request until its last token.
+    """What came of one request. Steps and times count from the moment it was added, until its last token.
 
-    `pool_bytes` is the size of the KV cache after the first step of the batch and `chunk_bytes` what that
-    step took of it; `held_bytes` is what the batch held after the last step in which no request ended.
-    `log_likelihood` is the sum over the answer's tokens where log-probabilities were asked for, else 0.
+    `token_s` say when each token came, from the start of the batch; a request that joined it later has
+    `added_s` above 0. `pool_bytes` is the size of the KV cache after the first step of the batch and
+    `chunk_bytes` what that step took of it; `held_bytes` is what the batch held after the last step in which
+    no request ended. `log_likelihood` is the sum over the answer's tokens where log-probabilities were asked
+    for, else 0.
     """
 
     tokens: tuple[int, ...]
@@ -42,6 +44,8 @@ class Answer:
     chunk_bytes: int
     held_bytes: int
     log_likelihood: float
+    added_s: float = 0.0
+    token_s: tuple[float, ...] = ()
 
     @property
     def tokens_per_step(self) -> float:
@@ -116,12 +120,19 @@ class Engine:
         return int(self._pipeline.get_metrics().cache_size_in_bytes)
 
     def answer(
-        self, prompts: Sequence[Sequence[int]], *, max_tokens: int, generation: Mapping[str, Scalar] | None = None
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        max_tokens: int,
+        generation: Mapping[str, Scalar] | None = None,
+        late: Sequence[Sequence[int]] = (),
+        late_after: int = 1,
     ) -> tuple[Answer, ...]:
         """Add all prompts at once and step until every one has exactly `max_tokens` greedy tokens.
 
         Times count from the moment before the first request is added. `generation` overrides settings of
-        the request.
+        the request. Prompts that are `late` join when every other one has `late_after` tokens, and are
+        answered after them.
 
         Raises:
             RuntimeError: the engine failed, or gave an answer of another length.
@@ -130,7 +141,12 @@ class Engine:
         open_requests = [_Open(handle=self._add(prompt, max_tokens, generation or {})) for prompt in prompts]
         steps = 0
         pool_bytes = chunk_bytes = held_bytes = 0
+        waiting = [*late]
         while self._pipeline.has_non_finished_requests():
+            if waiting and all(request.has(late_after) for request in open_requests):
+                added = steps, time.perf_counter() - started
+                open_requests += [_Open(handle=self._add(one, max_tokens, generation or {}), added=added) for one in waiting]
+                waiting.clear()
             self._pipeline.step()
             steps += 1
             now = time.perf_counter() - started
@@ -254,9 +270,11 @@ class _Bytes:
 class _Open:
     """One request while it runs."""
 
-    def __init__(self, *, handle: Any) -> None:
+    def __init__(self, *, handle: Any, added: tuple[int, float] = (0, 0.0)) -> None:
         self._handle = handle
+        self._added = added
         self._tokens: list[int] = []
+        self._times: list[float] = []
         self._first: tuple[int, float] | None = None
         self._last = 0, 0.0
         self._log_likelihood = 0.0
@@ -268,6 +286,7 @@ class _Open:
         while self._handle.can_read():
             for output in self._handle.read().values():
                 self._tokens.extend(output.generated_ids)
+                self._times.extend(now_s for _ in output.generated_ids)
                 self._log_likelihood += sum(output.generated_log_probs)
                 self._last = steps, now_s
         if self._tokens and self._first is None:
@@ -277,17 +296,19 @@ class _Open:
         if self._first is None or len(self._tokens) != max_tokens:
             status = str(self._handle.get_status()).rpartition(".")[2]
             raise RuntimeError(f"{len(self._tokens)} of {max_tokens} tokens were generated; the request ended as {status}")
-        (first, ttft_s), (last, latency_s) = self._first, self._last
+        (first, first_s), (last, last_s), (before, added_s) = self._first, self._last, self._added
         return Answer(
             tokens=tuple(self._tokens),
-            steps=last,
-            steps_to_first=first,
-            ttft_s=ttft_s,
-            latency_s=latency_s,
+            steps=last - before,
+            steps_to_first=first - before,
+            ttft_s=first_s - added_s,
+            latency_s=last_s - added_s,
             pool_bytes=cache.pool,
             chunk_bytes=cache.chunk,
             held_bytes=cache.held,
             log_likelihood=self._log_likelihood,
+            added_s=added_s,
+            token_s=tuple(self._times),
         )
 
 

@@ -14,7 +14,8 @@ from probes.drafts.proof import prove
 from probes.drafts.shape import IR_NAME
 from probes.errors import InputError, Problem
 from probes.evidence import Decoding, Device, ModelFacts, Run, RunKind, Runtime, slug
-from probes.micro.probe import BREAK_EVEN, BREAK_EVEN_BATCHED, benchmark
+from probes.micro.catalogue import BREAK_EVEN, BREAK_EVEN_BATCHED
+from probes.micro.probe import benchmark
 from probes.model import genai_version
 
 # What the runtime reads from a target; a head needs no tokenizer.

@@ -13,11 +13,14 @@ import pytest
 
 from probes.devices.engine import Answer, Engine
 from probes.devices.prompts import prompt_set_sha256
+from probes.devices.words import runtime_words
 from probes.evidence import Arm, Missing, Scalar
 from probes.micro.rounds import MIN_REPETITIONS, Report, Request, Round, Skipped
 from probes.sensors.power import Energy, Sensor, average_power_w, read_energy
 
 Prompt = tuple[int, ...]
+# A multiple of the blocks that devices keep: 32 tokens on CPU, 16 on GPU.
+BLOCK_TOKENS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,30 +46,53 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Repetition:
-    """What every arm does once: answer `before` one by one, untimed, then `measured`, timed."""
+    """What every arm does once: answer `before` one by one, untimed, then `measured`, timed.
+
+    Prompts that are `late` join the running batch when each of its requests has `late_after` tokens.
+    """
 
     before: tuple[Prompt, ...] = ()
     measured: tuple[Prompt, ...]
+    late: tuple[Prompt, ...] = ()
+    late_after: int = 1
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """All prompts that are timed, in the order of their answers."""
+        return self.measured + self.late
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """What a benchmark module gets: pytest-benchmark's fixture, the model, and how much to do.
 
-    `repetitions` and `budget_s` override what the module was made for. `head` is an EAGLE-3 head that the
-    user has; `scratch` is a folder that is gone afterwards.
+    `core` measures what decides alone, for a run that has other parts beside it; `quick` does so with shorter
+    prompts too. `repetitions` and `budget_s` override what the module was made for. `head` is an EAGLE-3 head
+    that the user has; `scratch` is a folder that is gone afterwards.
     """
 
     benchmark: Any
     ir: Path
     device: str
     quick: bool
+    core: bool
     repetitions: int | None
     budget_s: float | None
     head: Path | None
     scratch: Path
     sensor: Sensor | Missing
     progress: Callable[[str], None]
+
+    def chosen(self, variants: Sequence[Variant], core: int) -> tuple[list[Variant], list[Skipped]]:
+        """Keep all variants, or the first ones, which decide, where a run has to be short; the others are skipped."""
+        if not (self.quick or self.core):
+            return [*variants], []
+        reason = "quick" if self.quick else "measured when micro is probed without all other parts: nox -s probe -- micro"
+        return [*variants[:core]], [Skipped(arm=variant.arm, reason=reason) for variant in variants[core:]]
+
+    def rounds(self, *, usual: int) -> int:
+        """Say how often each arm is measured."""
+        return self.repetitions or (MIN_REPETITIONS if self.quick or self.core else usual)
 
     def compare(
         self,
@@ -83,23 +109,44 @@ class Bench:
         """Measure every repetition with every variant and leave the report in the benchmark's extra_info.
 
         Variants whose engines have the same settings share one. Each warms up with requests of the measured
-        shape. What the warm-up shows not to fit into the budget is left out, the last variant first.
+        shape. A candidate that the runtime refuses is left out with its words, and what the warm-up shows not
+        to fit into the budget too, the last variant first.
+
+        Raises:
+            RuntimeError: the runtime refused the baseline or every candidate, in its words.
         """
+        skipped = [*skipped]
         engines: dict[str, Engine] = {}
+        costs: dict[str, float] = {}
+        refusals: dict[str, RuntimeError] = {}
         for variant in variants:
             self.progress(f"warm-up: {variant.arm.name}")
             twin = next((v.arm.name for v in variants if v.arm.name in engines and v.shares_engine(variant)), None)
-            engines[variant.arm.name] = engines[twin] if twin else self._open(variant, scheduler)
-            _prepare(engines[variant.arm.name], warmup)
-            _measure(engines[variant.arm.name], variant, warmup, max_tokens)
+            try:
+                engine = engines[twin] if twin else self._open(variant, scheduler)
+                costs[variant.arm.name] = _seconds(engine, variant, warmup, max_tokens)
+            except RuntimeError as exc:
+                if variant.arm.role == "baseline":
+                    raise
+                refusals[variant.arm.name] = exc
+                skipped.append(Skipped(arm=variant.arm, reason=runtime_words(str(exc)), refused=True))
+            else:
+                engines[variant.arm.name] = engine
+        variants = [variant for variant in variants if variant.arm.name in engines]
+        if len(variants) == 1 and refusals:
+            raise next(iter(refusals.values()))
+        warmups = 1
         if budget_s is not None:
-            # The first requests of an engine compile kernels; the second ones cost what all others will.
-            costs = {v.arm.name: _seconds(engines[v.arm.name], v, warmup, max_tokens) for v in variants}
             fitting = within_budget(costs, repetitions=len(repetitions), budget_s=budget_s)
+            if (len(fitting.names), fitting.repetitions) != (len(variants), len(repetitions)):
+                # The first requests of an engine compile kernels; the second ones cost what all others will.
+                warmups = 2
+                costs = {v.arm.name: _seconds(engines[v.arm.name], v, warmup, max_tokens) for v in variants}
+                fitting = within_budget(costs, repetitions=len(repetitions), budget_s=budget_s)
             if not fitting.names:
                 pytest.skip(f"budget: {fitting.words}")
             left_out = [variant.arm for variant in variants if variant.arm.name not in fitting.names]
-            skipped = [*skipped, *(Skipped(arm=arm, reason=f"budget: {fitting.words}") for arm in left_out)]
+            skipped += [Skipped(arm=arm, reason=f"budget: {fitting.words}") for arm in left_out]
             variants = [variant for variant in variants if variant.arm.name in fitting.names]
             repetitions = repetitions[: fitting.repetitions]
         rows: list[Round] = []
@@ -112,7 +159,8 @@ class Bench:
             return (variant, repetition), {}
 
         def measured(variant: Variant, repetition: Repetition) -> None:
-            rows.append(self._round(variant, engines[variant.arm.name], repetition, max_tokens))
+            limit = {**scheduler, **variant.scheduler}.get("max_num_batched_tokens", 0)
+            rows.append(self._round(variant, engines[variant.arm.name], repetition, max_tokens, int(limit)))
 
         self.benchmark.pedantic(measured, setup=setup, rounds=len(variants) * len(repetitions), iterations=1)
         report = Report(
@@ -122,9 +170,10 @@ class Bench:
             dumps={v.arm.name: dump for v in variants if (dump := engines[v.arm.name].dump) is not None},
             schedule=schedule,
             concurrency=max(variant.concurrency for variant in variants),
-            warmup_requests=(1 if budget_s is None else 2) * len(variants) * (len(warmup.before) + len(warmup.measured)),
+            warmup_requests=warmups * len(variants) * (len(warmup.before) + len(warmup.prompts)),
             max_tokens=max_tokens,
-            prompt_set_sha256=prompt_set_sha256([p for repetition in repetitions for p in repetition.measured]),
+            prompt_set_sha256=prompt_set_sha256([p for repetition in repetitions for p in repetition.prompts]),
+            quick=self.quick,
         )
         self.benchmark.extra_info["report"] = report.model_dump(mode="json")
 
@@ -137,15 +186,18 @@ class Bench:
             draft=variant.draft,
         )
 
-    def _round(self, variant: Variant, engine: Engine, repetition: Repetition, max_tokens: int) -> Round:
+    def _round(self, variant: Variant, engine: Engine, repetition: Repetition, max_tokens: int, step_tokens: int) -> Round:
         before = _energy(self.sensor)
         answers = _measure(engine, variant, repetition, max_tokens)
         power = _power_w(self.sensor, before, _energy(self.sensor))
-        pairs = zip(repetition.measured, answers, strict=True)
+        pairs = zip(repetition.prompts, answers, strict=True)
+        # The first step of a long prompt takes as many tokens as a step may; of a short one it leaves a block half empty.
+        filled = step_tokens if step_tokens % BLOCK_TOKENS == 0 and len(repetition.measured[0]) >= step_tokens else 0
         return Round(
             arm=variant.arm.name,
-            requests=tuple(Request.of(len(prompt), answer) for prompt, answer in pairs),
+            requests=tuple(Request.of(len(prompt), answer, timeline=bool(repetition.late)) for prompt, answer in pairs),
             cache_usage_percent=engine.cache_usage_percent,
+            kv_bytes_per_token=round(answers[0].chunk_bytes / filled) if filled else None,
             power_w=power,
         )
 
@@ -182,8 +234,11 @@ def _prepare(engine: Engine, repetition: Repetition) -> None:
 
 
 def _measure(engine: Engine, variant: Variant, repetition: Repetition, max_tokens: int) -> list[Answer]:
+    asked: dict[str, Any] = {"max_tokens": max_tokens, "generation": variant.generation}
+    if repetition.late:
+        return [*engine.answer(repetition.measured, late=repetition.late, late_after=repetition.late_after, **asked)]
     groups = _groups(repetition.measured, variant.concurrency)
-    return [answer for group in groups for answer in engine.answer(group, max_tokens=max_tokens, generation=variant.generation)]
+    return [answer for group in groups for answer in engine.answer(group, **asked)]
 
 
 def _seconds(engine: Engine, variant: Variant, repetition: Repetition, max_tokens: int) -> float:

@@ -12,9 +12,9 @@ from probes.micro.bench import Bench, Repetition, Variant
 
 # The 95 % interval of a median of nine leaves out one disturbed repetition at either end; of six, none.
 REPETITIONS = 9
-QUICK_REPETITIONS = 6
 QUESTION_TOKENS = 32
 ANSWER_TOKENS = 8
+BUDGET_S = 30.0
 SHARED: dict[str, Scalar] = {"num_kv_blocks": 256, "max_num_batched_tokens": 256}
 OFF: dict[str, Scalar] = {"enable_prefix_caching": False}
 ON: dict[str, Scalar] = {"enable_prefix_caching": True}
@@ -26,14 +26,14 @@ VARIANTS = (
 
 def test_prefix_caching(bench: Bench) -> None:
     prefix_tokens = 128 if bench.quick else 320
-    repetitions = bench.repetitions or (QUICK_REPETITIONS if bench.quick else REPETITIONS)
     bench.compare(
         VARIANTS,
-        [_repetition(f"prefix {number}", prefix_tokens) for number in range(repetitions)],
+        [_repetition(f"prefix {number}", prefix_tokens) for number in range(bench.rounds(usual=REPETITIONS))],
         scheduler=SHARED,
         warmup=_repetition("warm-up", prefix_tokens),
         max_tokens=ANSWER_TOKENS,
         schedule="one request at a time; arms alternate; an untimed request sends the prefix before each timed one",
+        budget_s=bench.budget_s or BUDGET_S,
     )
 
 

@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--ir", type=Path, help="model folder with openvino_model.xml")
     group.addoption("--device", default="CPU", help="OpenVINO device (default: CPU)")
     group.addoption("--quick", action="store_true", help="shorter prompts and answers")
+    group.addoption("--core", action="store_true", help="only the arms that decide")
     group.addoption("--repetitions", type=int, help="rounds of each arm (default: what the benchmark was made for)")
     group.addoption("--budget", type=float, help="seconds for the measured rounds (default: what the benchmark was made for)")
     group.addoption("--head", type=Path, help="EAGLE-3 head to measure in place of one with random weights")
@@ -39,6 +40,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
         ir=option("ir"),
         device=option("device"),
         quick=option("quick"),
+        core=option("core"),
         repetitions=option("repetitions"),
         budget_s=option("budget"),
         head=option("head"),

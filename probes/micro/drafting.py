@@ -18,7 +18,6 @@ TREE: dict[str, Scalar] = {"branching_factor": 3, "tree_depth": 3, "num_assistan
 PROMPT_TOKENS = 32
 ANSWER_TOKENS = 12
 REPETITIONS = 9
-QUICK_REPETITIONS = 6
 BUDGET_S = 30.0
 # Each method beside the head loads the target again, and the draft model twice.
 SMALL_TARGET_BYTES = 2**30
@@ -36,10 +35,9 @@ def compare_drafts(bench: Bench, *, requests: int, schedule: str, methods: bool)
         skipped += [Skipped(arm=variant.arm, reason=reason) for variant in others]
     else:
         variants += others
-    if bench.quick:
-        skipped = [Skipped(arm=variant.arm, reason="quick") for variant in variants[2:]]
-        variants = variants[:2]
-    wanted = bench.repetitions or (QUICK_REPETITIONS if bench.quick else REPETITIONS)
+    variants, left_out = bench.chosen(variants, core=2)
+    skipped += left_out
+    wanted = bench.rounds(usual=REPETITIONS)
     bench.compare(
         variants,
         [Repetition(measured=prompts) for prompts in _prompts(bench, pair, wanted, requests)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from probes.evidence import Direction, Metric, Missing, MissingReason, Per
@@ -38,6 +39,10 @@ CACHE_USAGE = Quantity(name="cache_usage_percent", unit="%", direction=Direction
 TOKENS_PER_STEP = Quantity(name="tokens_per_step", unit="tokens/step", direction=Direction.HIGHER)
 BREAK_EVEN = Quantity(name="break_even_tokens_per_step", unit="tokens/step", direction=Direction.LOWER)
 ACCEPTED = Quantity(name="accepted_tokens", unit="tokens", direction=Direction.NEUTRAL)
+KV_BYTES = Quantity(name="kv_bytes_per_token", unit="B", direction=Direction.LOWER)
+WORST_ITL = Quantity(name="worst_itl_s", unit="s", direction=Direction.LOWER)
+ITL = Quantity(name="itl_s", unit="s", direction=Direction.LOWER)
+LATE_TTFT = Quantity(name="late_ttft_s", unit="s", direction=Direction.LOWER)
 AGREEMENT = Quantity(name="token_agreement", unit="share", direction=Direction.HIGHER)
 CONTRACT = (TTFT, DECODE, AGGREGATE, P95_LATENCY, ERROR_RATE, MEMORY, VRAM, POWER, QUALITY)
 
@@ -45,7 +50,8 @@ CONTRACT = (TTFT, DECODE, AGGREGATE, P95_LATENCY, ERROR_RATE, MEMORY, VRAM, POWE
 def measured(report: Report, seconds: Sequence[float], peak_rss_bytes: int, device: str) -> tuple[Metric, ...]:
     """Turn a report and the time of each of its rounds into metrics per arm.
 
-    Memory belongs to the run as a whole: the arms share one process.
+    Memory belongs to the run as a whole: the arms share one process. Where a request joined a running batch,
+    times and speeds are those of the others, and what it did to them is beside.
     """
     timed = list(zip(report.rounds, seconds, strict=True))
     found = [_metric(MEMORY, "", Per.RUN, (float(peak_rss_bytes),)), _vram(device)]
@@ -62,7 +68,7 @@ def measured(report: Report, seconds: Sequence[float], peak_rss_bytes: int, devi
                 found += _drafting(arm.name, reference, [row for row, _ in rows])
     quantities = (*CONTRACT, *((TOKENS_PER_STEP, BREAK_EVEN, ACCEPTED) if drafting else ()))
     for left_out in report.skipped:
-        name, reason = left_out.arm.name, MissingReason.SKIPPED
+        name, reason = left_out.arm.name, MissingReason.REFUSED if left_out.refused else MissingReason.SKIPPED
         found += [
             _missing(quantity, name, reason, left_out.reason) for quantity in quantities if quantity not in (MEMORY, VRAM)
         ]
@@ -101,9 +107,44 @@ def p95(values: Sequence[float]) -> float:
     return sorted(values)[math.ceil(0.95 * len(values)) - 1]
 
 
+def _joined(row: Round) -> Request | None:
+    """Find the request that joined the others while they ran."""
+    return next((request for request in row.requests if request.added_s > 0), None)
+
+
+def waits(row: Round) -> tuple[float, ...]:
+    """Give how long the running requests waited for each token that was due while the late prompt was computed.
+
+    A wait counts when any part of it lies between the prompt's arrival and its first token.
+    """
+    late = _joined(row)
+    if late is None:
+        return ()
+    begin, end = late.added_s, late.added_s + late.ttft_s
+    pairs = [pair for request in row.requests if request is not late for pair in pairwise(request.token_s)]
+    return tuple(after - before for before, after in pairs if after > begin and before < end)
+
+
+def _joining(arm: str, rows: Sequence[Round]) -> list[Metric]:
+    """Say what a long prompt did to the requests that ran when it came, and how long it waited itself."""
+    found = [(waits(row), late) for row in rows if (late := _joined(row)) is not None]
+    if not found:
+        return []
+    return [
+        _metric(WORST_ITL, arm, Per.REPETITION, tuple(max(waited) for waited, _ in found)),
+        _metric(ITL, arm, Per.REPETITION, tuple(median(waited) for waited, _ in found)),
+        _metric(LATE_TTFT, arm, Per.REPETITION, tuple(late.ttft_s for _, late in found)),
+    ]
+
+
+def _kept(arm: str, rows: Sequence[Round]) -> list[Metric]:
+    sizes = tuple(float(row.kv_bytes_per_token) for row in rows if row.kv_bytes_per_token is not None)
+    return [_metric(KV_BYTES, arm, Per.REPETITION, sizes)] if len(sizes) == len(rows) else []
+
+
 def _of_arm(arm: str, rows: Sequence[tuple[Round, float]]) -> list[Metric]:
     def per_repetition(quantity: Quantity, value: Callable[[Request], float]) -> Metric:
-        samples = tuple(median(value(request) for request in row.requests) for row, _ in rows)
+        samples = tuple(median(value(one) for one in row.requests if one.added_s == 0) for row, _ in rows)
         return _metric(quantity, arm, Per.REPETITION, samples)
 
     latencies = tuple(request.latency_s for row, _ in rows for request in row.requests)
@@ -118,6 +159,8 @@ def _of_arm(arm: str, rows: Sequence[tuple[Round, float]]) -> list[Metric]:
         _power(arm, [row.power_w for row, _ in rows]),
         _missing(QUALITY, arm, MissingReason.NOT_MEASURED, "no task suite ran; token_agreement compares the greedy tokens"),
         _metric(CACHE_USAGE, arm, Per.REPETITION, tuple(row.cache_usage_percent for row, _ in rows)),
+        *_kept(arm, [row for row, _ in rows]),
+        *_joining(arm, [row for row, _ in rows]),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -34,19 +34,14 @@ from probes.evidence import (
     Technique,
     run_id,
 )
+from probes.micro import roofline
+from probes.micro.catalogue import MODULES, Extent, of_extent
 from probes.micro.metrics import measured, unmeasured
+from probes.micro.roofline import Roofline
 from probes.micro.rounds import MIN_REPETITIONS, Report
 from probes.micro.session import ENVIRONMENT
 from probes.model import ModelFiles, genai_version
 
-BREAK_EVEN = "speculative-break-even"
-BREAK_EVEN_BATCHED = "speculative-break-even-batched"
-MODULES = {
-    "prefix-caching": "bench_prefix_caching",
-    "continuous-batching": "bench_continuous_batching",
-    BREAK_EVEN: "bench_speculative_break_even",
-    BREAK_EVEN_BATCHED: "bench_speculative_break_even_batched",
-}
 TIMEOUT_S = 300.0
 MEMORY_BYTES = 6 * 2**30
 # How pytest begins the words of a test that skipped itself.
@@ -79,8 +74,12 @@ def probe_micro(
     only: Sequence[str] = (),
     device: str = "CPU",
     repetitions: int | None = None,
+    budget_s: float | None = None,
+    extent: Extent = Extent.WHOLE,
 ) -> list[Run]:
-    """Run the named benchmarks, or all, one after the other; `repetitions` overrides how often each arm runs.
+    """Run the named benchmarks, or all of an extent, one after the other.
+
+    `repetitions` overrides how often each arm runs, `budget_s` how long all of them may take.
 
     Raises:
         UsageError: a name that is no benchmark.
@@ -88,10 +87,19 @@ def probe_micro(
     unknown = [name for name in only if name not in MODULES]
     if unknown:
         raise UsageError(f"{unknown[0]}: is not a micro-benchmark; expected {', '.join(MODULES)}")
+    named = [name for name in MODULES if name in only] or [one.subject for one in of_extent(_extent(context, extent))]
     return [
-        benchmark(context, model.ir, model.facts, name, device=device, repetitions=repetitions)
-        for name in MODULES
-        if not only or name in only
+        benchmark(
+            context,
+            model.ir,
+            model.facts,
+            name,
+            device=device,
+            repetitions=repetitions,
+            budget_s=budget_s,
+            extent=extent,
+        )
+        for name in named
     ]
 
 
@@ -106,6 +114,7 @@ def benchmark(
     budget_s: float | None = None,
     head: Path | None = None,
     memory_bytes: int = MEMORY_BYTES,
+    extent: Extent = Extent.WHOLE,
 ) -> Run:
     """Run one benchmark on any model folder; `budget_s` and `repetitions` override what it was made for."""
     started_at = context.clock()
@@ -117,7 +126,7 @@ def benchmark(
                 "module": MODULES[subject],
                 "ir": str(ir),
                 "device": device,
-                "quick": context.quick,
+                "extent": _extent(context, extent).value,
                 "repetitions": repetitions,
                 "budget_s": budget_s,
                 "head": None if head is None else str(head),
@@ -146,26 +155,54 @@ def benchmark(
             native={"outcome": result.outcome.value, "words": result.words, "load_average_before": busy},
             **common,
         )
-    timed = _timed(result)
-    report = timed.report
+    source = run_id(started_at, context.client.alias, f"{RunKind.MICRO}-{subject}")
     return context.run(
         RunKind.MICRO,
         subject,
         started_at,
-        invalid=doubts(report, device),
-        device=_device(report, device),
-        settings=_settings(report, run_id(started_at, context.client.alias, f"{RunKind.MICRO}-{subject}"), started_at),
-        load=load(report),
         decoding=Decoding(temperature=0.0, do_sample=False, ignore_eos=True),
-        arms=(*report.arms, *(left_out.arm for left_out in report.skipped)),
-        metrics=measured(report, timed.seconds, timed.peak_rss_bytes, device),
-        native={
+        **_found(result, device, source, started_at, busy),
+        **common,
+    )
+
+
+def _found(result: ChildResult, device: str, source: str, at: datetime, busy: float) -> dict[str, Any]:
+    """Read what a benchmark left behind, as fields of a run."""
+    entry: Any = result.value
+    if "roofline" in entry["extra_info"]:
+        found = Roofline.model_validate_json(json.dumps(entry["extra_info"]["roofline"]))
+        dumps = [found.dump] if found.dump else []
+        return {
+            "invalid": (*_too_few(len(found.turns), "turn"), *_elsewhere(dumps, device)),
+            "device": _device(dumps, device),
+            "settings": _settings(dumps, source, at),
+            "load": roofline.load(found),
+            "metrics": roofline.measured(found),
+            "native": {
+                "formula": roofline.FORMULA,
+                "roofline": found.model_dump(mode="json"),
+                "load_average_before": busy,
+            },
+        }
+    timed = _timed(result)
+    report = timed.report
+    return {
+        "invalid": doubts(report, device),
+        "device": _device([*report.dumps.values()], device),
+        "settings": _settings([*report.dumps.values()], source, at),
+        "load": load(report),
+        "arms": (*report.arms, *(left_out.arm for left_out in report.skipped)),
+        "metrics": measured(report, timed.seconds, timed.peak_rss_bytes, device),
+        "native": {
             "pytest_benchmark": {"seconds": [*timed.seconds]},
             "report": report.model_dump(mode="json"),
             "load_average_before": busy,
         },
-        **common,
-    )
+    }
+
+
+def _extent(context: Context, extent: Extent) -> Extent:
+    return Extent.QUICK if context.quick else extent
 
 
 def came_to_nothing(outcome: Outcome, words: str) -> Missing:
@@ -177,21 +214,28 @@ def came_to_nothing(outcome: Outcome, words: str) -> Missing:
 
 def doubts(report: Report, device: str) -> tuple[str, ...]:
     """List why a report must not be used: too few rounds, another device, an arm that did not run as it says."""
-    found = []
-    repetitions = len(report.rounds) // len(report.arms)
-    if repetitions < MIN_REPETITIONS:
-        found.append(f"{MissingReason.TOO_FEW_SAMPLES}: {repetitions} repetitions of each arm; expected {MIN_REPETITIONS}")
+    found = [*_too_few(len(report.rounds) // len(report.arms), "repetition of each arm")]
     for arm in report.arms:
         dump = report.dumps.get(arm.name)
         if dump is None:
             continue
-        if wrong := executes_elsewhere(device, dump):
-            found.append(wrong)
+        found += _elsewhere([dump], device)
         for control, value in arm.settings.items():
-            live = dump.scheduler.get(control)
+            live = dump.scheduler.get(control, dump.properties.get(control))
             if live is not None and live != written(value):
                 found.append(f"{arm.name}: {control} is {live}; expected {written(value)}")
     return tuple(dict.fromkeys(found))
+
+
+def _too_few(count: int, what: str) -> Iterator[str]:
+    if count < MIN_REPETITIONS:
+        noun, _, rest = what.partition(" ")
+        counted = f"{count} {noun}{'s' * (count != 1)} {rest}".rstrip()
+        yield f"{MissingReason.TOO_FEW_SAMPLES}: {counted}; expected {MIN_REPETITIONS}"
+
+
+def _elsewhere(dumps: Sequence[Dump], device: str) -> Iterator[str]:
+    return (wrong for dump in dumps if (wrong := executes_elsewhere(device, dump)))
 
 
 def load(report: Report) -> Load:
@@ -206,6 +250,7 @@ def load(report: Report) -> Load:
         prompt_tokens=tuple(request.prompt_tokens for row in report.rounds if row.arm == first for request in row.requests),
         max_tokens=report.max_tokens,
         prompt_set_sha256=report.prompt_set_sha256,
+        quick=report.quick,
     )
 
 
@@ -230,8 +275,8 @@ def _timed(result: ChildResult) -> Timed:
     )
 
 
-def _device(report: Report, device: str) -> Device | Missing:
-    names = [dump.devices for dump in report.dumps.values()]
+def _device(dumps: Sequence[Dump], device: str) -> Device | Missing:
+    names = [dump.devices for dump in dumps]
     full = next((found[name] for found in names for name in found), None)
     if full is None:
         return Missing(
@@ -240,10 +285,10 @@ def _device(report: Report, device: str) -> Device | Missing:
     return Device(name=device, full_name=full)
 
 
-def _settings(report: Report, source: str, at: datetime) -> tuple[Setting, ...]:
+def _settings(dumps: Sequence[Dump], source: str, at: datetime) -> tuple[Setting, ...]:
     """Take the live settings that all arms share; those in which they differ belong to the arms."""
     provenance = Provenance(kind=ProvenanceKind.OBSERVED, date=at.date(), source=source)
-    live = [_controls(dump) for dump in report.dumps.values()]
+    live = [_controls(dump) for dump in dumps]
     shared = {name: value for name, value in (live[0] if live else {}).items() if all(one.get(name) == value for one in live)}
     return tuple(
         Setting(technique=_CONTROLS[name], control=name, value=read(value), provenance=provenance)

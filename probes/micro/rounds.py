@@ -16,7 +16,11 @@ MIN_REPETITIONS = 6
 
 
 class Request(Model):
-    """One request of a round, timed from the moment the round began."""
+    """One request of a round, timed from the moment it was added.
+
+    Where a request joined a running batch, `token_s` hold when each token of each request came, from the
+    moment the round began, and the request that joined has `added_s` above 0.
+    """
 
     prompt_tokens: int
     tokens: tuple[int, ...]
@@ -25,10 +29,12 @@ class Request(Model):
     ttft_s: float
     latency_s: float
     decode_tok_s: float
+    added_s: float = 0.0
+    token_s: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, prompt_tokens: int, answer: Answer) -> Self:
-        """Take over what the engine answered."""
+    def of(cls, prompt_tokens: int, answer: Answer, *, timeline: bool = False) -> Self:
+        """Take over what the engine answered; each token's time only for a `timeline`."""
         return cls(
             prompt_tokens=prompt_tokens,
             tokens=answer.tokens,
@@ -37,23 +43,30 @@ class Request(Model):
             ttft_s=answer.ttft_s,
             latency_s=answer.latency_s,
             decode_tok_s=answer.decode_tok_s,
+            added_s=answer.added_s,
+            token_s=answer.token_s if timeline else (),
         )
 
 
 class Round(Model):
-    """One repetition of one arm. `cache_usage_percent` is how full the KV cache was at its end."""
+    """One repetition of one arm. `cache_usage_percent` is how full the KV cache was at its end.
+
+    `kv_bytes_per_token` is given where a step filled whole blocks of the cache, so that it is exact.
+    """
 
     arm: str
     requests: tuple[Request, ...]
     cache_usage_percent: float
+    kv_bytes_per_token: int | None = None
     power_w: float | Missing
 
 
 class Skipped(Model):
-    """An arm that was not measured, and why."""
+    """An arm that was not measured, and why; one that the runtime `refused` has its words for a reason."""
 
     arm: Arm
     reason: str
+    refused: bool = False
 
 
 class Report(Model):
@@ -71,6 +84,7 @@ class Report(Model):
     warmup_requests: int
     max_tokens: int
     prompt_set_sha256: str
+    quick: bool = False
 
     @model_validator(mode="after")
     def _alternating(self) -> Self:

@@ -11,6 +11,7 @@ import pytest
 from pydantic import JsonValue
 
 from probes.devices import dump
+from probes.micro.catalogue import Extent
 from probes.micro.listener import Listener
 
 # Only pytest-benchmark may take part: a plugin or an option that someone uses elsewhere must not change a measurement.
@@ -22,29 +23,30 @@ def run_benchmark(
     module: str,
     ir: str,
     device: str,
-    quick: bool,
+    extent: str,
     repetitions: int | None,
     budget_s: float | None,
     head: str | None,
     scratch: str,
     emit: Callable[[JsonValue], None],
 ) -> JsonValue:
-    """Run one module and return pytest-benchmark's entry for it; `scratch` is a folder the caller removes.
+    """Run one module, or one test of it, and return pytest-benchmark's entry; `scratch` is a folder the caller removes.
 
     Raises:
         RuntimeError: the benchmark failed, in the words of what failed.
     """
     folder = Path(__file__).resolve().parent
+    name, separator, test = module.partition("::")
     listener = Listener(emit)
     written = Path(scratch) / "benchmark.json"
     arguments = [
-        str(folder / f"{module}.py"),
+        f"{folder / name}.py{separator}{test}",
         *("-c", os.devnull, "--rootdir", str(folder.parents[1]), "--import-mode=importlib"),
         *("-p", "pytest_benchmark.plugin", "-p", "no:cacheprovider", "-o", "python_files=bench_*.py", "-q"),
         *("--benchmark-json", str(written), "--benchmark-storage", f"file://{scratch}", "--benchmark-disable-gc"),
         *("--basetemp", str(Path(scratch) / "tmp")),
         *("--ir", ir, "--device", device),
-        *(["--quick"] if quick else []),
+        *([] if extent == Extent.WHOLE else [f"--{extent}"]),
         *(["--repetitions", str(repetitions)] if repetitions else []),
         *(["--budget", str(budget_s)] if budget_s else []),
         *(["--head", head] if head else []),

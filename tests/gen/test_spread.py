@@ -49,6 +49,8 @@ def test_requests_of_one_run_get_their_range() -> None:
         (0.0, "s", "0 s"),
         (12884901888.0, "bytes", "12 GiB"),
         (1023.0, "bytes", "1023 bytes"),
+        (2.1e10, "B/s", "21 GB/s"),
+        (950e6, "B/s", "950 MB/s"),
         (36.26, "tok/s", "36.3 tok/s"),
         (12345.678, "tok/s", "12346 tok/s"),
         (0.0, "1", "0"),

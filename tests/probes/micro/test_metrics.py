@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from probes.evidence import Arm, Metric, Missing, MissingReason, Per
-from probes.micro.metrics import CONTRACT, measured, p95, unmeasured
+from probes.micro.metrics import CONTRACT, measured, p95, unmeasured, waits
 from probes.micro.rounds import Report, Request, Round, Skipped
 
 NO_SENSOR = Missing(missing=MissingReason.NO_SENSOR, detail="no RAPL package")
@@ -178,3 +178,44 @@ def test_an_arm_that_was_left_out_says_so_in_every_metric_of_an_arm() -> None:
 def test_benchmarks_without_drafts_have_no_price() -> None:
     metrics = measured(report(row("off"), row("on")), [1.0, 1.0], peak_rss_bytes=1, device="CPU")
     assert not [metric for metric in metrics if "tokens_per_step" in metric.name]
+
+
+def joined(*waits_s: float) -> Round:
+    """A request whose tokens come at 1 s, 2 s and then after each wait; a long prompt joins at 2 s and is done at 4 s."""
+    times = [1.0, 2.0]
+    for wait in waits_s:
+        times.append(times[-1] + wait)
+    running = request(1.0, times[-1], tokens=tuple(range(len(times)))).model_copy(update={"token_s": tuple(times)})
+    late = request(2.0, 3.0).model_copy(update={"added_s": 2.0, "token_s": (4.0, 5.0)})
+    return row("off", running, late)
+
+
+def test_a_wait_counts_while_the_long_prompt_is_computed_and_not_after() -> None:
+    assert waits(joined(2.5, 9.0)) == (2.5,)
+    assert waits(joined(0.5, 0.5, 1.5, 9.0)) == (0.5, 0.5, 1.5)
+    assert waits(row("off")) == ()
+
+
+def test_times_are_those_of_the_running_requests_and_the_late_one_stands_beside() -> None:
+    calm = joined(0.5, 0.5, 1.0).model_copy(update={"arm": "on"})
+    metrics = measured(report(joined(2.5), calm), [5.0, 5.0], peak_rss_bytes=1, device="CPU")
+    assert found(metrics, "worst_itl_s", "off").samples == (2.5,)
+    assert found(metrics, "worst_itl_s", "on").samples == (1.0,)
+    assert found(metrics, "itl_s", "on").samples == (0.5,)
+    assert found(metrics, "late_ttft_s", "on").samples == (2.0,)
+    assert found(metrics, "ttft_s", "on").samples == (1.0,)
+
+
+def test_bytes_per_token_are_told_only_where_they_are_exact() -> None:
+    exact = [row(arm).model_copy(update={"kv_bytes_per_token": size}) for arm, size in (("off", 200), ("on", 100))]
+    metrics = measured(report(*exact), [1.0, 1.0], peak_rss_bytes=1, device="CPU")
+    assert found(metrics, "kv_bytes_per_token", "on").samples == (100.0,)
+    metrics = measured(report(exact[0], row("on")), [1.0, 1.0], peak_rss_bytes=1, device="CPU")
+    assert not [metric for metric in metrics if (metric.name, metric.arm) == ("kv_bytes_per_token", "on")]
+
+
+def test_an_arm_that_the_runtime_refused_says_so_in_its_words() -> None:
+    made = report(row("off"), row("on"))
+    refused = Skipped(arm=Arm(name="u3", role="candidate"), reason="expect kvcache type f32", refused=True)
+    metrics = measured(made.model_copy(update={"skipped": (refused,)}), [1.0, 1.0], peak_rss_bytes=1, device="CPU")
+    assert found(metrics, "ttft_s", "u3").missing == Missing(missing=MissingReason.REFUSED, detail="expect kvcache type f32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,8 +16,9 @@ from probes.context import Context
 from probes.devices.dump import Dump
 from probes.errors import UsageError
 from probes.evidence import Device, Load, Missing, MissingReason, Run, RunKind, read_run, write_run
-from probes.micro.metrics import CONTRACT
-from probes.micro.probe import came_to_nothing, doubts, probe_micro, read, written
+from probes.micro.catalogue import MODULES
+from probes.micro.metrics import CONTRACT, waits
+from probes.micro.probe import benchmark, came_to_nothing, doubts, probe_micro, read, written
 from probes.micro.rounds import Report, Request, Round
 from probes.model import ModelFiles
 
@@ -24,9 +26,20 @@ ROOT = Path(__file__).resolve().parents[3]
 NO_SENSOR = Missing(missing=MissingReason.NO_SENSOR)
 
 
-def shortened(context: Context, model: ModelFiles, name: str) -> Run:
-    (run,) = probe_micro(replace(context, quick=True), model, only=[name], repetitions=2)
+# No arm is left out on a machine that others keep busy.
+AMPLE_S = 900.0
+
+
+def shortened(context: Context, model: ModelFiles, name: str, *, quick: bool = True, repetitions: int = 2) -> Run:
+    (run,) = probe_micro(replace(context, quick=quick), model, only=[name], repetitions=repetitions, budget_s=AMPLE_S)
     return run
+
+
+def rounds_of(run: Run, arm: int) -> list[Round]:
+    report = run.native["report"]
+    assert isinstance(report, dict)
+    read = Report.model_validate_json(json.dumps(report))
+    return [row for row in read.rounds if row.arm == run.arms[arm].name]
 
 
 def samples(run: Run, name: str, arm: int) -> tuple[float, ...]:
@@ -58,7 +71,7 @@ def test_a_cached_prefix_is_measured_against_none(context: Context, model_files:
     assert samples(run, "token_agreement", 1) == (1.0, 1.0)
     assert isinstance(run.load, Load)
     assert run.load.prompt_tokens == (160, 160)
-    assert (run.load.requests, run.load.concurrency, run.load.warmup_requests) == (4, 1, 4)
+    assert (run.load.requests, run.load.concurrency, run.load.warmup_requests, run.load.quick) == (4, 1, 4, True)
     live = {setting.control: setting.value for setting in run.settings}
     assert "enable_prefix_caching" not in live
     assert (live["max_num_batched_tokens"], live["dynamic_split_fuse"]) == (256, True)
@@ -69,13 +82,12 @@ def test_a_cached_prefix_is_measured_against_none(context: Context, model_files:
 
 
 @pytest.mark.engine
-def test_four_requests_run_in_one_batch(context: Context, model_files: ModelFiles) -> None:
-    run = shortened(context, model_files, "continuous-batching")
-    assert [arm.settings for arm in run.arms] == [{"concurrency": 1}, {"concurrency": 4}]
-    assert [len(samples(run, "latency_s", arm)) for arm in (0, 1)] == [8, 8]
-    # Four sequences hold four times the blocks of one.
-    one, four = (samples(run, "cache_usage_percent", arm) for arm in (0, 1))
-    assert four == tuple(4 * usage for usage in one)
+def test_batches_of_every_size_hold_so_many_requests(context: Context, model_files: ModelFiles) -> None:
+    run = shortened(context, model_files, "continuous-batching", quick=False, repetitions=1)
+    assert [arm.settings["concurrency"] for arm in run.arms] == [1, 4, 2, 8]
+    assert [len(samples(run, "latency_s", arm)) for arm in range(4)] == [8] * 4
+    usage = [samples(run, "cache_usage_percent", arm)[0] for arm in range(4)]
+    assert usage == [usage[0] * int(arm.settings["concurrency"]) for arm in run.arms]
     memory = run.metric("memory_bytes")
     assert memory is not None
     assert memory.samples[0] > 100e6
@@ -93,6 +105,146 @@ def test_a_head_with_random_weights_is_never_right_and_has_a_price(context: Cont
         price = run.metric("break_even_tokens_per_step", arm.name)
         assert price is not None
         assert price.missing == Missing(missing=MissingReason.SKIPPED, detail="quick")
+
+
+@pytest.mark.engine
+def test_each_weight_precision_reads_its_own_bytes(context: Context, model_files: ModelFiles) -> None:
+    run = shortened(context, model_files, "quantization", quick=False, repetitions=1)
+    assert [arm.settings["weights"] for arm in run.arms] == ["f16", "u4", "int8"]
+    assert [arm.settings["as_shipped"] for arm in run.arms] == [False, True, False]
+    f16, shipped, int8 = (int(arm.settings["weight_bytes"]) for arm in run.arms)
+    assert f16 > 1.9 * int8 > 1.9 * shipped
+    # The f16 weights are the packed ones unpacked, so greedy answers are nearly the same.
+    assert max(samples(run, "token_agreement", 1)) > 0
+    assert min(samples(run, "decode_tok_s", 2)) > 0
+
+
+@pytest.mark.engine
+def test_a_kv_cache_is_kept_in_the_precision_of_its_arm(context: Context, model_files: ModelFiles) -> None:
+    run = shortened(context, model_files, "kv-cache", quick=False, repetitions=1)
+    assert not [reason for reason in run.validity.reasons if "KV_CACHE_PRECISION" in reason]
+    report = run.native["report"]
+    assert isinstance(report, dict)
+    dumps = Report.model_validate_json(json.dumps(report)).dumps
+    assert [dumps[arm.name].properties["KV_CACHE_PRECISION"] for arm in run.arms] == ["f16", "u8", "u4", "f32"]
+    f16, u8, u4, f32 = (samples(run, "kv_bytes_per_token", arm)[0] for arm in range(4))
+    assert f32 == 2 * f16
+    # With its scales u4 may take more than u8: on an AVX2 CPU 15,840 bytes a token against 13,680.
+    assert max(u8, u4) < f16
+
+
+@pytest.mark.engine
+def test_split_fuse_computes_a_long_prompt_in_more_steps(context: Context, model_files: ModelFiles) -> None:
+    run = shortened(context, model_files, "split-fuse", quick=False, repetitions=1)
+    assert [arm.settings["dynamic_split_fuse"] for arm in run.arms] == [False, True, True]
+    steps = []
+    for arm in range(3):
+        (late,) = [request for request in rounds_of(run, arm)[0].requests if request.added_s > 0]
+        assert late.prompt_tokens == 384
+        steps.append(late.steps_to_first)
+    assert steps[0] == steps[2] == 1
+    assert steps[1] > 3
+    # Whoever waits for a step of its own waits once; whoever is fused gets a token in every step.
+    gaps = [len(waits(rounds_of(run, arm)[0])) for arm in range(3)]
+    assert gaps[1] > gaps[0] == 2
+    assert len(samples(run, "worst_itl_s", 1)) == len(samples(run, "late_ttft_s", 1)) == 1
+
+
+@pytest.mark.engine
+def test_sparse_attention_runs_on_the_prompts_it_is_named_after(context: Context, model_files: ModelFiles) -> None:
+    run = shortened(context, model_files, "sparse-attention-700", repetitions=1)
+    assert [arm.settings["use_sparse_attention"] for arm in run.arms] == [False, True]
+    assert isinstance(run.load, Load)
+    assert run.load.prompt_tokens == (700,)
+    assert run.validity.reasons == ("too few samples: 1 repetition of each arm; expected 6",)
+    assert [request.steps_to_first for arm in (0, 1) for row in rounds_of(run, arm) for request in row.requests] == [1, 1]
+
+
+@pytest.mark.engine
+def test_drafts_are_right_where_the_text_repeats_itself(context: Context, model_files: ModelFiles) -> None:
+    run = shortened(context, model_files, "drafts-repetitive", repetitions=1)
+    assert [arm.name for arm in run.arms] == ["plain", "prompt lookup, k=3", "target as its own draft, k=3"]
+    assert {arm.settings["text"] for arm in run.arms} == {"repetitive"}
+    assert samples(run, "tokens_per_step", 1)[0] > 1.5
+    # The target's own drafts are refused only where batches of other sizes round otherwise.
+    assert samples(run, "tokens_per_step", 2)[0] > 2
+
+
+@pytest.mark.engine
+def test_decoding_reaches_a_share_of_what_memory_allows(context: Context, model_files: ModelFiles) -> None:
+    run = shortened(context, model_files, "memory-bandwidth")
+    values = {metric.name: metric.samples for metric in run.metrics}
+    assert [len(values[name]) for name in ("memory_read_bytes_s", "memory_copy_bytes_s", "share_of_limit")] == [2, 2, 2]
+    assert min(values["share_of_limit"]) > 0
+    assert values["bytes_per_token"][0] > (model_files.ir / "openvino_model.bin").stat().st_size * 0.99
+    assert run.arms == ()
+    assert isinstance(run.device, Device)
+    assert str(run.native["formula"]).startswith("limit in tokens per second = ")
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
+    """Put a benchmark that breaks in the place of a real one."""
+    (folder / "conftest.py").write_text("from probes.micro.conftest import bench, pytest_addoption\n")
+    (folder / "bench_planted.py").write_text(f"import os, time\n\n\ndef test_planted(bench):\n    {body}\n")
+    monkeypatch.setitem(MODULES, "prefix-caching", str(folder / "bench_planted"))
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("os.abort()", ("the benchmark crashed", "SIGABRT")),
+        ("os.kill(os.getpid(), 9)", ("the benchmark crashed", "SIGKILL")),
+        ("held = bytearray(3 * 2**30); time.sleep(60)", ("the benchmark out of memory", "the bound is 1073741824")),
+        ("raise RuntimeError('std::bad_alloc')", ("the benchmark out of memory", "std::bad_alloc")),
+        ("time.sleep(600)", ("the benchmark timed out", "no end after")),
+        ("pass", ("the benchmark raised", "0 benchmarks ran; expected 1")),
+    ],
+)
+def test_a_benchmark_that_breaks_is_an_outcome(
+    context: Context, model_files: ModelFiles, monkeypatch: pytest.MonkeyPatch, body: str, told: tuple[str, str]
+) -> None:
+    reason, words = told
+    context.root.joinpath("planted").mkdir()
+    planted(monkeypatch, context.root / "planted", body)
+    # Time to import the engine on a busy machine; only what hangs needs all of it.
+    monkeypatch.setattr("probes.micro.probe.TIMEOUT_S", 20.0 if "600" in body else 200.0)
+    run = benchmark(context, model_files.ir, model_files.facts, "prefix-caching", memory_bytes=2**30)
+    assert run.validity.reasons == (reason,)
+    ttft = run.metric("ttft_s")
+    assert ttft is not None
+    assert ttft.missing is not None
+    assert ttft.missing.missing is MissingReason.FAILED
+    assert words in ttft.missing.detail
+
+
+REFUSING = """if True:
+        from probes.evidence import Arm
+        from probes.micro.bench import Repetition, Variant
+        names = (("f32", "baseline"), ("u3", "candidate"), ("u8", "candidate"))
+        arms = [Variant(arm=Arm(name=n, role=r), properties=dict(KV_CACHE_PRECISION=n)) for n, r in names]
+        one = Repetition(measured=(tuple(range(300, 332)),))
+        keep = arms[:2] if {alone} else arms
+        bench.compare(keep, [one], scheduler=dict(num_kv_blocks=16), warmup=one, max_tokens=2, schedule="")"""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("alone", [False, True])
+def test_an_arm_that_the_runtime_refuses_leaves_the_others(
+    context: Context, model_files: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
+    planted(monkeypatch, tmp_path, REFUSING.format(alone=alone))
+    run = benchmark(context, model_files.ir, model_files.facts, "prefix-caching")
+    if alone:
+        assert run.validity.reasons == ("the benchmark raised",)
+        assert "kvcache" in str(run.native["words"])
+        return
+    assert [arm.name for arm in run.arms] == ["f32", "u8", "u3"]
+    refused = run.metric("ttft_s", "u3")
+    assert refused is not None
+    assert refused.missing is not None
+    assert refused.missing.missing is MissingReason.REFUSED
+    assert "kvcache" in refused.missing.detail
+    assert len(samples(run, "ttft_s", 1)) == 1
 
 
 def test_a_benchmark_that_left_itself_out_did_not_fail() -> None:
