@@ -40,7 +40,7 @@ def probe(session: nox.Session) -> None:
     nox -s probe                          everything
     nox -s probe -- --quick               fewer capabilities, shorter prompts
     nox -s probe -- --dry-run             print the plan and stop
-    nox -s probe -- devices               one part: devices, endpoints or micro
+    nox -s probe -- devices               one part: declared, devices, endpoints or micro
     nox -s probe -- --service text-8b     one service of fleet.yml, or `embedded`
     """
     install(session)

@@ -11,13 +11,12 @@ from gen.coverage import Bearing, bearing, bearing_on_kind
 from gen.knowledge import Engine
 from gen.knowledge.schema import ENGINES
 from gen.techniques import RULES
-from gen.view import FLEET, LOCAL, RELEASE, ServiceView, Sighting, View
+from gen.view import FLEET, LOCAL, RELEASE, WEIGHTS, ServiceView, Sighting, View
 from probes.errors import UsageError
 from probes.evidence import Capability, CapabilityState, FleetScope, Missing, ProvenanceKind, Run, RunKind, Technique, newest
-from probes.fleet import ServiceKind, Unknown
+from probes.fleet import Service, ServiceKind, Unknown
 
 EMBEDDED = "embedded"
-WEIGHTS = "weight_precision"
 
 
 def scopes(corpus: Corpus) -> tuple[str, ...]:
@@ -65,6 +64,9 @@ def _declared(corpus: Corpus, name: str, runs: tuple[Run, ...]) -> ServiceView:
         Sighting(control=control, value=d.value, kind=ProvenanceKind.DECLARED, date=d.as_of, source=d.source or fleet.source)
         for control, d in fleet.declared(name).items()
     )
+    files = _files(entry, runs)
+    # A file is nearer to what runs than what people remember of it, and they nearer than a default.
+    declared = tuple(one for one in files if not one.default_of) + declared + tuple(one for one in files if one.default_of)
     endpoint = newest(runs, RunKind.ENDPOINT, name)
     version = _text(entry.runtime_version)
     if version is not None:
@@ -89,6 +91,36 @@ def _declared(corpus: Corpus, name: str, runs: tuple[Run, ...]) -> ServiceView:
         runs=runs,
         bearings=tuple((technique, bearing(entry, technique, corpus.knowledge)) for technique in Technique),
     )
+
+
+def _files(entry: Service, runs: Iterable[Run]) -> tuple[Sighting, ...]:
+    """Give what the files say that the inventory names today, as they were read last."""
+    paths = [one if isinstance(one, str) else one.path for one in entry.config]
+    read = [run for run in runs if run.kind is RunKind.DECLARED and run.validity.valid] if paths else []
+    run = max(read, key=lambda run: (run.started_at, run.id), default=None)
+    if run is None:
+        return ()
+    return tuple(
+        Sighting(
+            control=setting.control,
+            value=setting.value,
+            kind=setting.provenance.kind,
+            date=min(setting.provenance.date, run.date),
+            source=setting.provenance.source,
+            run=run.id,
+            default_of=setting.default_of,
+            without_effect=setting.without_effect,
+        )
+        for setting in run.settings
+        if setting.provenance.kind is ProvenanceKind.DECLARED
+        and any(_lies_in(setting.provenance.source, path) for path in paths)
+    )
+
+
+def _lies_in(source: str, path: str) -> bool:
+    """Tell whether a place is in a file, or in a folder or beside a file that leads to it."""
+    folder = path.rstrip("/")
+    return source == folder or source.startswith((f"{folder}:", f"{folder}/"))
 
 
 def _local(corpus: Corpus, scope: str, on: date) -> View:
@@ -148,8 +180,11 @@ def _seen(runs: Iterable[Run]) -> tuple[Sighting, ...]:
     """Read what the newest run that reached the service saw, with the provenance the run gives it."""
     reached = [run for run in runs if run.kind is RunKind.ENDPOINT and run.validity.valid and run.settings]
     run = max(reached, key=lambda run: (run.started_at, run.id), default=None)
-    if run is None:
-        return ()
+    return () if run is None else sightings_of(run)
+
+
+def sightings_of(run: Run) -> tuple[Sighting, ...]:
+    """Give what one run saw of the service it asked; what it was told to expect is no sighting."""
     found = [
         Sighting(
             control=setting.control,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -18,13 +19,18 @@ from probes.fleet import Client, Fleet, Gates, ServiceKind
 FLEET = "fleet"
 LOCAL = "local-"
 RELEASE = "runtime_version"
+WEIGHTS = "weight_precision"
 _VETOES = ("error_rate", "oom_rate")
 _RANK = {kind: rank for rank, kind in enumerate(ProvenanceKind)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sighting:
-    """A setting as one source gives it. `run` is the evidence it comes from, "" for a declaration."""
+    """A setting as one source gives it. `run` is the evidence it comes from, "" for a declaration of the inventory.
+
+    `default_of` names whose default it is, where a file leaves the control out; `without_effect` says why the value
+    changes nothing.
+    """
 
     control: str
     value: Scalar
@@ -32,6 +38,19 @@ class Sighting:
     date: date
     source: str
     run: str = ""
+    default_of: str = ""
+    without_effect: str = ""
+
+    @property
+    def in_file(self) -> bool:
+        """Whether a configuration file declares it, and not the inventory."""
+        return self.kind is ProvenanceKind.DECLARED and bool(self.run)
+
+    def said(self, *, dated: bool = False) -> str:
+        """Say the value and how it is known, with the place where that is a file."""
+        word = "default" if self.default_of else self.kind.value
+        places = [self.source] * self.in_file + [self.date.isoformat()] * dated
+        return f"{word} {shown(self.value)}" + (f" ({', '.join(places)})" if places else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +104,18 @@ class ServiceView:
                 return min(seen, key=lambda sighting: _RANK[sighting.kind])
         return None
 
+    def claims(self, control: str) -> tuple[Sighting, ...]:
+        """Give what is said of a control, from words to deeds. A documented default is no claim about this service."""
+        seen = (s for s in self.sightings if s.control == control and s.kind is not ProvenanceKind.DOCUMENTED)
+        return tuple(sorted(seen, key=_from_words_to_deeds))
+
     def drift(self, controls: Iterable[str]) -> tuple[str, ...]:
-        """Say where a declaration and what was seen disagree. A documented default is no claim about this service."""
+        """Say where a declaration and what was seen disagree."""
         found = []
         for control in controls:
-            seen = [s for s in self.sightings if s.control == control and s.kind is not ProvenanceKind.DOCUMENTED]
-            if any(not _agree(control, seen[0].value, other.value) for other in seen[1:]):
-                each = ", ".join(f"{s.kind} {shown(s.value)}" for s in sorted(seen, key=lambda s: -_RANK[s.kind]))
-                found.append(f"{control}: {each}")
+            seen = self.claims(control)
+            if any(not agree(control, seen[0].value, other.value) for other in seen[1:]):
+                found.append(f"{control}: {', '.join(one.said() for one in seen)}")
         return tuple(found)
 
 
@@ -145,7 +168,9 @@ class View:
         return service.setting(*self.controls(service, role, technique))
 
     def is_off(self, service: ServiceView, sighting: Sighting) -> bool:
-        """Tell whether a value switches its control off."""
+        """Tell whether a value switches its control off, or could not switch anything on."""
+        if sighting.without_effect:
+            return True
         control = self.knowledge.control(service.engine, sighting.control)
         off: tuple[Scalar, ...] = (False, 0, "", "off", "none", *(control.off if control else ()))
         return any(same_value(sighting.value, value) for value in off)
@@ -191,8 +216,21 @@ def shown(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _agree(control: str, one: Scalar, other: Scalar) -> bool:
-    return same_release(str(one), str(other)) if control == RELEASE else same_value(one, other)
+def agree(control: str, one: Scalar, other: Scalar) -> bool:
+    """Tell whether two sources say the same of a control, each in its own spelling."""
+    if control == RELEASE:
+        return same_release(str(one), str(other))
+    return same_value(one, other) or (control == WEIGHTS and _precision(one) == _precision(other))
+
+
+def _precision(value: Scalar) -> str:
+    """Spell a precision in one way: llama.cpp writes 'Q4_K - Medium' where files and people write Q4_K_M."""
+    text = re.sub(r"\s*-\s*(small|medium|large)$", lambda size: f"_{size.group(1)[0]}", str(value).strip(), flags=re.IGNORECASE)
+    return text.casefold()
+
+
+def _from_words_to_deeds(sighting: Sighting) -> tuple[int, bool, bool]:
+    return -_RANK[sighting.kind], sighting.in_file, not sighting.default_of
 
 
 def _bench(run: Run, pays_in: tuple[str, ...], gates: Gates, wanted: Callable[[Arm], bool]) -> Bench | None:

@@ -168,7 +168,7 @@ def _run(arguments: argparse.Namespace) -> int:
     context = _context(arguments.out, fleet, quick=arguments.quick, console=console)
     holder = f"process {os.getpid()} since {context.clock():%Y-%m-%d %H:%M:%S} UTC ({context.tool.command})"
     with alone(context.cache, holder, context.say):
-        result = run_plan(laid_out, fleet, context, os.environ)
+        result = run_plan(laid_out, fleet, context, os.environ, inventory=arguments.fleet.parent)
     if arguments.json:
         print(json.dumps({"evidence": [str(path) for path in result.written], "interrupted": result.interrupted}, indent=1))
     files = "1 evidence file" if len(result.written) == 1 else f"{len(result.written)} evidence files"

@@ -87,6 +87,7 @@ class RunKind(StrEnum):
     LOAD = "load"
     CONTRACT = "contract"
     QUALITY = "quality"
+    DECLARED = "declared"
 
 
 class CapabilityState(StrEnum):
@@ -129,12 +130,18 @@ class Provenance(Model):
 
 
 class Setting(Model):
-    """The value of one control, as something saw it."""
+    """The value of one control, as something saw it.
+
+    `default_of` names the program and version whose default it is, where the file read leaves the control out.
+    `without_effect` says why the value, although set, changes nothing.
+    """
 
     technique: Technique
     control: str
     value: Scalar
     provenance: Provenance
+    default_of: str = ""
+    without_effect: str = ""
 
 
 class Metric(Model):

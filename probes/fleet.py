@@ -20,6 +20,7 @@ from probes.schema import Model
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,40}$")]
 _REFERENCE = re.compile(r"^\$\{([A-Z][A-Z0-9_]*)\}$")
+_CONFIG_REFERENCE = re.compile(r"^\$\{([A-Z][A-Z0-9_]*)\}(?:/|$)")
 
 
 class Unknown(Model):
@@ -89,7 +90,16 @@ def _file(value: str) -> str:
     return value
 
 
+def _config_path(value: str) -> str:
+    if not value.strip() or value.startswith(("/", "~", "\\")) or "\x00" in value or ":" in value[:2]:
+        raise ValueError("a path relative to the inventory, or one below a reference such as ${MODELS}/qwen3-8b")
+    if value.startswith("$") and not _CONFIG_REFERENCE.match(value):
+        raise ValueError("a reference to a folder such as ${MODELS}/qwen3-8b")
+    return value
+
+
 Address = Annotated[str, AfterValidator(_address)]
+ConfigPath = Annotated[str, AfterValidator(_config_path)]
 Reference = Annotated[str, AfterValidator(_reference)]
 FileName = Annotated[str, AfterValidator(_file)]
 Count = Annotated[int, Field(ge=1)]
@@ -131,6 +141,37 @@ class ServedModel(Model):
     parameters: str | Unknown = Unknown(unknown="how many parameters?")
 
 
+class ConfigKind(StrEnum):
+    """The formats of declared configuration that are read."""
+
+    GRAPH = "graph.pbtxt"
+    OVMS_CONFIG = "ovms config.json"
+    COMMAND_LINE = "command line"
+    ENVIRONMENT = "environment"
+    UNIT = "systemd unit"
+    KUBERNETES = "kubernetes"
+    COMPOSE = "compose"
+    VLLM_CONFIG = "vllm config"
+    MODELFILE = "modelfile"
+    MODEL_FOLDER = "model folder"
+    GGUF = "gguf"
+
+
+class ConfigFile(Model):
+    """A file or folder that says how a service is configured.
+
+    `kind` is told from name and content unless it stands here. `container` names a container of a manifest or a
+    service of a compose file, `entry` a key of its ConfigMaps or a model of an OVMS config.json. `as_of` is the
+    day the file was taken from where it is in force.
+    """
+
+    path: ConfigPath
+    kind: ConfigKind | None = None
+    container: str = ""
+    entry: str = ""
+    as_of: date | None = None
+
+
 class Service(Model):
     """One service: what serves, where, with which declared settings."""
 
@@ -146,6 +187,7 @@ class Service(Model):
     ca_file: FileName | None = None
     insecure_tls: bool = False
     settings: dict[str, Scalar | Declared] = {}
+    config: tuple[ConfigPath | ConfigFile, ...] = ()
     as_of: date | None = None
     availability_gated: bool = False
     settings_live_on_host: bool = False
@@ -304,6 +346,12 @@ class Fleet(Model):
             control: value if isinstance(value, Declared) else Declared(value=value, as_of=day, source=self.source)
             for control, value in entry.settings.items()
         }
+
+    def config_files(self, service: str) -> tuple[ConfigFile, ...]:
+        """Give the files that declare a service's configuration, each with its date."""
+        entry = self.services[service]
+        files = (ConfigFile(path=one) if isinstance(one, str) else one for one in entry.config)
+        return tuple(one.model_copy(update={"as_of": one.as_of or entry.as_of or self.as_of}) for one in files)
 
 
 Operations.model_rebuild()

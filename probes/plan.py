@@ -12,11 +12,13 @@ from probes.fleet import Fleet, ProbeLimits, reference_name, resolve
 from probes.micro.catalogue import Extent, of_extent
 
 EMBEDDED = "embedded"
+_DEVICE_S = {Extent.QUICK: 65, Extent.CORE: 240, Extent.WHOLE: 330}
 
 
 class Part(StrEnum):
-    """The parts of a probe run, in the order they run."""
+    """The parts of a probe run, in the order they run: a file that cannot be read is told before anything is measured."""
 
+    DECLARED = "declared"
     DEVICES = "devices"
     ENDPOINTS = "endpoints"
     MICRO = "micro"
@@ -39,6 +41,7 @@ class Plan:
 
     parts: tuple[Part, ...]
     services: tuple[str, ...]
+    declared: tuple[str, ...]
     embedded: bool
     quick: bool
     steps: tuple[Step, ...]
@@ -55,7 +58,7 @@ class Plan:
 
 
 def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], services: Collection[str], quick: bool) -> Plan:
-    """Lay out a run. Empty `parts` means all of them; `services` narrows it to the endpoints of those services.
+    """Lay out a run. Empty `parts` means all of them; `services` narrows it to those services and what declares them.
 
     Raises:
         UsageError: a service that the inventory does not know, or that has no address to ask.
@@ -64,22 +67,24 @@ def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], s
     for name in services:
         if name not in known:
             raise UsageError(_did_you_mean(name, known))
-        if name != EMBEDDED and fleet.services[name].url is None:
+        if name != EMBEDDED and fleet.services[name].url is None and Part.DECLARED not in parts:
             raise UsageError(f"--service {name}: has no 'url' in fleet.yml; expected a service with an address to ask")
-    if services and set(parts) - {Part.ENDPOINTS}:
-        raise UsageError("--service asks endpoints only; expected no other part beside it")
-    chosen = (Part.ENDPOINTS,) if services else tuple(part for part in Part if not parts or part in parts)
+    of_services = (Part.DECLARED, Part.ENDPOINTS)
+    if services and set(parts) - set(of_services):
+        raise UsageError("--service asks endpoints only, and reads their files; expected no other part beside it")
     asked = tuple(name for name in fleet.services if name in services or not services)
+    declared = tuple(name for name in asked if fleet.services[name].config)
+    if Part.DECLARED in parts and not declared:
+        raise UsageError("declared: no file to read; expected `config` with a path, in a service of fleet.yml")
+    chosen = tuple(part for part in (of_services if services else Part) if not parts or part in parts)
+    chosen = tuple(part for part in chosen if part is not Part.DECLARED or declared)
     embedded = not services or EMBEDDED in services
-    alone, extent = len(chosen) == 1, _extent(chosen, quick=quick)
-    steps = [
-        step
-        for part in chosen
-        for step in _steps(part, fleet, environ, asked, embedded=embedded, quick=quick, alone=alone, extent=extent)
-    ]
+    extent = _extent(chosen, quick=quick)
+    steps = [step for part in chosen for step in _steps(part, fleet, environ, asked, embedded=embedded, extent=extent)]
     return Plan(
         parts=chosen,
         services=asked if Part.ENDPOINTS in chosen else (),
+        declared=declared if Part.DECLARED in chosen else (),
         embedded=embedded and Part.ENDPOINTS in chosen,
         quick=quick,
         steps=tuple(steps),
@@ -87,7 +92,8 @@ def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], s
 
 
 def _extent(parts: Collection[Part], *, quick: bool) -> Extent:
-    return Extent.QUICK if quick else Extent.CORE if len(parts) == len(Part) else Extent.WHOLE
+    everything = {Part.DEVICES, Part.ENDPOINTS, Part.MICRO} <= set(parts)
+    return Extent.QUICK if quick else Extent.CORE if everything else Extent.WHOLE
 
 
 def _steps(
@@ -97,17 +103,20 @@ def _steps(
     asked: Collection[str],
     *,
     embedded: bool,
-    quick: bool,
-    alone: bool,
     extent: Extent,
 ) -> Iterator[Step]:
-    if part is Part.DEVICES:
+    if part is Part.DECLARED:
+        for name in asked:
+            files = [one.path for one in fleet.config_files(name)]
+            if files:
+                yield Step(part=part, subject=name, target=", ".join(files), load="none: files are read", about_s=0)
+    elif part is Part.DEVICES:
         yield Step(
             part=part,
             subject="every OpenVINO device",
             target="this machine",
             load="short generations, each in a child process",
-            about_s=65 if quick else 330 if alone else 240,
+            about_s=_DEVICE_S[extent],
         )
     elif part is Part.MICRO:
         for one in of_extent(extent):

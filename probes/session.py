@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from probes.context import Context
+from probes.declared.probe import probe_declared
 from probes.devices import probe as devices
 from probes.endpoints.embedded.server import running
 from probes.endpoints.probe import INTERRUPTED, Target, probe_endpoint, survey
 from probes.evidence import Run, write_run
 from probes.files import ensure_writable
 from probes.fleet import Fleet, RuntimeName
-from probes.micro.catalogue import of_extent
+from probes.micro.catalogue import Extent, of_extent
 from probes.micro.probe import probe_micro
 from probes.model import prepare_model
 from probes.plan import EMBEDDED, Part, Plan
+
+_BUDGETS = {Extent.QUICK: devices.QUICK, Extent.CORE: devices.BESIDE_OTHER_PARTS, Extent.WHOLE: devices.WHOLE}
 
 
 @dataclass
@@ -27,26 +30,33 @@ class Result:
     interrupted: bool = False
 
 
-def run_plan(plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, str]) -> Result:
+def run_plan(plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, str], *, inventory: Path = Path()) -> Result:
     """Carry out a plan; Ctrl-C ends it after the children are gone and keeps what is written.
+
+    `inventory` is the folder that paths of the inventory start from.
 
     Raises:
         HostError: the model cannot be prepared or the evidence folder cannot be written.
+        InputError: a file that declares a service cannot be understood; nothing has been measured then.
     """
     ensure_writable(context.evidence)
     result = Result()
     try:
         for part in plan.parts:
-            for runs in _part(part, plan, fleet, context, environ):
+            for runs in _part(part, plan, fleet, context, environ, inventory=inventory):
                 result.written.extend(write_run(run, context.evidence) for run in runs)
     except KeyboardInterrupt:
         result.interrupted = True
     return result
 
 
-def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, str]) -> Iterable[list[Run]]:
-    if part is Part.DEVICES:
-        yield devices.probe_devices(context, prepare_model(context.cache), budget=_budget(plan))
+def _part(
+    part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mapping[str, str], *, inventory: Path
+) -> Iterable[list[Run]]:
+    if part is Part.DECLARED:
+        yield probe_declared(context, fleet, inventory, environ, plan.declared)
+    elif part is Part.DEVICES:
+        yield devices.probe_devices(context, prepare_model(context.cache), budget=_BUDGETS[plan.extent])
     elif part is Part.MICRO:
         model = prepare_model(context.cache)
         # One at a time, so that Ctrl-C in the second keeps the first.
@@ -60,12 +70,6 @@ def _part(part: Part, plan: Plan, fleet: Fleet, context: Context, environ: Mappi
             yield [*reached, seen]
             if INTERRUPTED in seen.validity.reasons:
                 raise KeyboardInterrupt
-
-
-def _budget(plan: Plan) -> devices.Budget:
-    if plan.quick:
-        return devices.QUICK
-    return devices.WHOLE if plan.parts == (Part.DEVICES,) else devices.BESIDE_OTHER_PARTS
 
 
 def _embedded(fleet: Fleet, context: Context) -> Run:

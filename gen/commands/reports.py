@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -16,6 +17,7 @@ from gen.assessment import Assessment
 from gen.check import check
 from gen.commands.call import EXIT_FINDINGS, EXIT_OK, Call, Outcome
 from gen.corpus import Corpus, read_corpus
+from gen.drift import drifts
 from gen.findings import DUE, Severity, as_annotation, as_json, as_markdown
 from gen.markdown import visible
 from gen.output import write_pages
@@ -26,6 +28,7 @@ from probes.evidence import EndpointState, Run, RunKind
 from probes.files import write_atomic
 from probes.fleet import Fleet
 
+DRIFTS_SHOWN = 12
 SCHEMAS: dict[str, type[BaseModel]] = {"fleet": Fleet, "run": Run, "record": FrontMatter}
 
 
@@ -61,6 +64,7 @@ def summary(call: Call) -> Outcome:
     lines: list[str] = (
         [*_services(corpus), *_drafts(corpus, machines)] if tables else ["No machine has been measured yet: nox -s probe"]
     )
+    lines += _drifts(corpus, call.today)
     if call.arguments.site is not None:
         first = Path(call.arguments.site).resolve() / "index.html"
         lines.append(f"First page: {first}" if first.is_file() else f"No site in {call.arguments.site} yet: nox -s docs")
@@ -120,6 +124,19 @@ def _services(corpus: Corpus) -> Iterator[str]:
         counts = Counter(seen.state for seen in newest.survey.values())
         told = ", ".join(f"{counts[state]} {state}" for state in EndpointState if counts[state])
         yield f"Services of fleet.yml, asked on {newest.date}: {told}"
+
+
+def _drifts(corpus: Corpus, today: date) -> Iterator[str]:
+    """Say about which settings of the inventory's services their sources disagree."""
+    found = drifts(corpus, today)
+    if found:
+        services = len({one.service for one in found})
+        settings = f"{len(found)} setting{'s' * (len(found) > 1)}"
+        yield f"Drift: the sources of {settings} of {services} service{'s' * (services > 1)} disagree"
+    for one in found[:DRIFTS_SHOWN]:
+        yield f"  {visible(str(one))}"
+    if len(found) > DRIFTS_SHOWN:
+        yield f"  and {len(found) - DRIFTS_SHOWN} more, on the pages of their services"
 
 
 def _drafts(corpus: Corpus, machines: Sequence[str]) -> Iterator[str]:

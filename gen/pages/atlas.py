@@ -8,14 +8,15 @@ from datetime import date
 from functools import cached_property
 
 from gen import paths
-from gen.assess import assess, scopes
+from gen.assess import assess, scopes, view
 from gen.assessment import Assessment, Cell, Fact, Ref, RefKind
 from gen.check import check
 from gen.corpus import Corpus
+from gen.drift import Drift, drifts, fleet_view
 from gen.findings import Finding
 from gen.markdown import Markdown, code, external, link, text
 from gen.records import Record
-from gen.view import FLEET, LOCAL
+from gen.view import FLEET, LOCAL, ServiceView, View
 from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, slug
 
 
@@ -60,6 +61,25 @@ class Atlas:
     def findings(self) -> tuple[Finding, ...]:
         """What the checks of inventory, evidence and records found as of today."""
         return check(self.corpus, self.today)
+
+    @cached_property
+    def drifts(self) -> tuple[Drift, ...]:
+        """Where declared, observed and inferred differ, by all runs of this checkout."""
+        return drifts(self.corpus, self.today)
+
+    @cached_property
+    def fleet(self) -> View:
+        """The inventory's services as all runs of this checkout show them."""
+        return fleet_view(self.corpus, self.today)
+
+    @cached_property
+    def _views(self) -> Mapping[str, View]:
+        return {scope: view(self.corpus, scope, self.today) for scope in self.scopes if scope != FLEET}
+
+    def service_view(self, spot: Spot) -> ServiceView | None:
+        """Give a service as its scope's evidence shows it; None for one that no scope assesses."""
+        seen = self.fleet if spot.scope == FLEET else self._views.get(spot.scope)
+        return next((one for one in seen.services if one.name == spot.name), None) if seen else None
 
     def cells(self, spot: Spot) -> tuple[tuple[Assessment, Cell], ...]:
         """Give what the assessments of a scope say about one service, in matrix order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
@@ -9,7 +10,7 @@ from gen import paths
 from gen.assessment import Assessment
 from gen.markdown import Markdown, bullets, line, link, sentence, span, text
 from gen.moves import moves
-from gen.pages.atlas import Atlas, scope_anchor
+from gen.pages.atlas import Atlas, Spot, scope_anchor
 from gen.pages.marks import age_limit, chip, dated, known
 from gen.records import Record, in_force, open_proposals
 from gen.tables import Layout, columns, table
@@ -18,6 +19,7 @@ from gen.words import TECHNIQUE_TITLES, Verdict
 from probes.evidence import CapabilityState, ProvenanceKind, Technique
 
 MEASURED_SHOWN = 2
+DRIFTS_SHOWN = 3
 # What a device refuses or takes without effect says less about what is on than a verdict or an effect.
 _TELL_LITTLE = {state.value for state in CapabilityState} - {CapabilityState.EFFECTIVE.value}
 
@@ -58,7 +60,7 @@ def matrix(atlas: Atlas, scope: str, here: str) -> Markdown:
     body = [
         (
             link(text(TECHNIQUE_TITLES[row.technique]), why_target(row.technique, scope, here), "technique"),
-            chip(row.shown.state, why_target(row.technique, scope, here)),
+            line(chip(row.shown.state, why_target(row.technique, scope, here)), *_drifts(atlas, row, scope, here), by="<br>"),
             _decision(atlas, row, scope, here),
             _why(atlas, row, scope, here),
             provenance(atlas, row.shown),
@@ -66,6 +68,16 @@ def matrix(atlas: Atlas, scope: str, here: str) -> Markdown:
         for row in rows(atlas, scope)
     ]
     return table(head, body, Layout.CARDS, "matrix")
+
+
+def _drifts(atlas: Atlas, row: Row, scope: str, here: str) -> Iterator[Markdown]:
+    """Name the services with settings of a row that drift, each with the place that shows its sources."""
+    found = {one.service: one.title for one in atlas.drifts if one.technique is row.technique} if scope == FLEET else {}
+    for name, title in list(found.items())[:DRIFTS_SHOWN]:
+        target = paths.relative(f"{atlas.service_paths[Spot(scope=FLEET, name=name)]}#settings", here)
+        yield span(line(text("drift:"), link(text(title), target)), "drift")
+    if len(found) > DRIFTS_SHOWN:
+        yield span(text(f"drift of {len(found) - DRIFTS_SHOWN} more"), "drift")
 
 
 def why_target(technique: Technique, scope: str, here: str) -> str:

@@ -21,7 +21,7 @@ from gen.pages.results import results
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES
-from probes.evidence import Host, Run
+from probes.evidence import Host, Run, RunKind, Setting
 
 INDEX = "runs/index.md"
 
@@ -108,7 +108,7 @@ def _settings(atlas: Atlas, run: Run, here: str) -> Markdown:
     body = [
         (
             code(setting.control),
-            scalar(setting.value),
+            line(scalar(setting.value), *(span(text(one), "detail") for one in _asides(setting))),
             known(setting.provenance.kind),
             dated(setting.provenance.date, atlas.today),
             link(text(TECHNIQUE_TITLES[setting.technique]), paths.relative(f"techniques/{setting.technique.value}.md", here)),
@@ -117,7 +117,15 @@ def _settings(atlas: Atlas, run: Run, here: str) -> Markdown:
         for setting in run.settings
     ]
     head = columns("Control", "Value", "Known", "Since", "Technique", "Where")
-    return paragraphs(heading(2, text("Settings it saw"), "settings"), table(head, body, Layout.CARDS, "settings"))
+    saw = "What the files declare" if run.kind is RunKind.DECLARED else "Settings it saw"
+    return paragraphs(heading(2, text(saw), "settings"), table(head, body, Layout.CARDS, "settings"))
+
+
+def _asides(setting: Setting) -> Iterator[str]:
+    if setting.default_of:
+        yield f"default of {setting.default_of}"
+    elif setting.without_effect:
+        yield f"set, not effective: {setting.without_effect}"
 
 
 def _survey(atlas: Atlas, run: Run, here: str) -> Markdown:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gen import paths
-from gen.assess import EMBEDDED
+from gen.assess import sightings_of
+from gen.assessment import Cell
+from gen.knowledge import Role
 from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import ENTRY, entries
 from gen.pages.machine import machine_link
-from gen.pages.marks import chip, dated, not_measured, scalar, unknown
+from gen.pages.marks import age_limit, chip, dated, not_measured, scalar, unknown
 from gen.pages.page import Page
 from gen.pages.run import run_table
 from gen.pages.technique import known_facts
 from gen.tables import Layout, columns, table
-from gen.view import FLEET
+from gen.view import FLEET, Sighting, agree
 from gen.words import TECHNIQUE_TITLES
-from probes.evidence import ProvenanceKind, Run, RunKind, Scalar, Setting
-from probes.fleet import Declared, RuntimeName, Service, Unknown, reference_name
+from probes.evidence import ProvenanceKind, Run, RunKind
+from probes.fleet import ConfigFile, RuntimeName, Service, Unknown, reference_name
 
 _SEEN = (ProvenanceKind.MEASURED, ProvenanceKind.OBSERVED)
 
@@ -91,7 +93,28 @@ def _identity(atlas: Atlas, spot: Spot, entry: Service | None, here: str) -> Ite
             f"{limits.timeout_s:g} s each"
         ),
     )
+    if entry.config:
+        run = next((run for run in atlas.runs_of(spot) if run.kind is RunKind.DECLARED), None)
+        files = (_file(one, run) for one in fleet.config_files(spot.name))
+        yield "configuration files", line(*files, _read(atlas, run, here), by="<br>")
     yield "declared", dated(entry.as_of or fleet.as_of, atlas.today, fleet.policies.freshness.declaration_days)
+
+
+def _file(one: ConfigFile, run: Run | None) -> Markdown:
+    """Name a file, what of it counts, and why the last reading could not look at it, if it could not."""
+    within = ", ".join(part for part in (one.container, one.entry) if part)
+    told = run.native.get("files") if run else None
+    entries = [entry for entry in told if isinstance(entry, dict)] if isinstance(told, list) else []
+    why = next((str(entry.get("detail", "")) for entry in entries if entry.get("path") == one.path and "missing" in entry), "")
+    notes = [span(text(within), "note")] if within else []
+    return line(code(one.path), *notes, *([span(text("not configured"), "absent"), span(text(why), "detail")] if why else []))
+
+
+def _read(atlas: Atlas, run: Run | None, here: str) -> Markdown:
+    if run is None:
+        return not_measured("no run has read them yet")
+    limit = atlas.corpus.fleet.policies.freshness.declaration_days
+    return span(line(text("read"), dated(run.date, atlas.today, limit), atlas.run(here, run.id, text("run"))), "note")
 
 
 def _address(entry: Service) -> Markdown:
@@ -125,73 +148,70 @@ def _questions(entry: Service | None) -> Markdown:
 
 
 def _settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Markdown:
-    declared = atlas.corpus.fleet.declared(spot.name) if spot.scope == FLEET else _embedded(atlas, spot, runs)
-    seen = {kinds: _newest(runs, kinds) for kinds in (_SEEN, (ProvenanceKind.INFERRED,))}
-    observed, inferred = seen.values()
-    controls = sorted({*declared, *observed, *inferred}, key=lambda control: (control not in declared, control))
-    if not controls:
+    """Show each control by every way it is known, with the day and the place of each."""
+    service = atlas.service_view(spot)
+    found = service.sightings if service else _told(runs)
+    found = tuple(one for one in found if one.kind is not ProvenanceKind.DOCUMENTED)
+    names = dict.fromkeys(one.control for one in found)
+    declared = {one.control for one in found if one.kind is ProvenanceKind.DECLARED and not one.default_of}
+    if not names:
         return text("None is declared, and no run has seen one.")
-    limit = atlas.corpus.fleet.policies.freshness.declaration_days
     body = []
-    for control in controls:
-        said = declared.get(control)
-        stated = span(text("not declared"), "absent")
-        if said is not None:
-            stated = line(scalar(said.value), span(dated(said.as_of, atlas.today, limit), "note"))
+    for control in sorted(names, key=lambda control: (control not in declared, control)):
+        own = [one for one in found if one.control == control]
         body.append(
             (
                 code(control),
-                stated,
-                _seen(atlas, observed.get(control), here),
-                _seen(atlas, inferred.get(control), here),
-                _agreement(said, observed.get(control), inferred.get(control)),
+                _column(atlas, spot, [one for one in own if one.kind is ProvenanceKind.DECLARED and not one.in_file], here)
+                or span(text("not declared"), "absent"),
+                _column(atlas, spot, [one for one in own if one.in_file], here) or span(text("in no file"), "absent"),
+                _column(atlas, spot, [one for one in own if one.kind in _SEEN], here) or not_measured(),
+                _column(atlas, spot, [one for one in own if one.kind is ProvenanceKind.INFERRED], here) or not_measured(),
+                _agreement(control, own),
             )
         )
-    return table(columns("Control", "Declared", "Observed", "Inferred", "Drift"), body, Layout.CARDS, "settings")
+    head = columns("Control", "Declared", "In files", "Observed", "Inferred", "Drift")
+    told = "Declared: in the inventory. In files: in the configuration files that it names for this service."
+    return paragraphs(span(text(told), "note"), table(head, body, Layout.CARDS, "settings"))
 
 
-def _embedded(atlas: Atlas, spot: Spot, runs: tuple[Run, ...]) -> dict[str, Declared]:
-    """Give what the inventory declares for the embedded service, and what a machine's runs say was declared."""
-    fleet, found = atlas.corpus.fleet, _newest(runs, (ProvenanceKind.DECLARED,))
-    settings = fleet.embedded.settings if spot.name == EMBEDDED else {}
-    declared = {name: Declared(value=value, as_of=fleet.as_of, source=fleet.source) for name, value in settings.items()}
-    return declared | {
-        control: Declared(value=setting.value, as_of=setting.provenance.date, source=setting.provenance.source)
-        for control, (_, setting) in found.items()
-    }
+def _told(runs: tuple[Run, ...]) -> tuple[Sighting, ...]:
+    """Give what the newest run of a service says that no scope assesses."""
+    run = next((run for run in runs if run.kind is RunKind.ENDPOINT and run.validity.valid), None)
+    return () if run is None else sightings_of(run)
 
 
-def _newest(runs: tuple[Run, ...], kinds: tuple[ProvenanceKind, ...]) -> dict[str, tuple[Run, Setting]]:
-    found: dict[str, tuple[Run, Setting]] = {}
-    for run in runs:
-        if run.kind is not RunKind.ENDPOINT or not run.validity.valid:
-            continue
-        for setting in run.settings:
-            if setting.provenance.kind in kinds:
-                found.setdefault(setting.control, (run, setting))
-    return found
+def _column(atlas: Atlas, spot: Spot, found: Sequence[Sighting], here: str) -> Markdown:
+    return line(*(_sighting(atlas, spot, one, here) for one in found), by="<br>") if found else NOTHING
 
 
-def _seen(atlas: Atlas, found: tuple[Run, Setting] | None, here: str) -> Markdown:
-    if found is None:
-        return not_measured()
-    run, setting = found
-    limit = atlas.corpus.fleet.policies.freshness.evidence_days
-    when = line(dated(setting.provenance.date, atlas.today, limit), atlas.run(here, run.id, text("run")))
-    return line(scalar(setting.value), span(when, "note"))
+def _sighting(atlas: Atlas, spot: Spot, one: Sighting, here: str) -> Markdown:
+    limit = age_limit(one.kind, atlas.corpus.fleet.policies.freshness)
+    when = [dated(one.date, atlas.today, limit)]
+    if one.in_file:
+        when += [code(one.source), atlas.run(here, one.run, text("run"))]
+    else:
+        when.append(atlas.run(here, one.run, text("run")) if one.run else text(one.source))
+    asides = [f"default of {one.default_of}"] if one.default_of else []
+    asides += [f"set, not effective: {one.without_effect}"] if one.without_effect and not one.default_of else []
+    asides += ["no fixed size"] if _free(atlas, spot, one) else []
+    value = line(scalar(one.value), *([span(text("; ".join(asides)), "detail")] if asides else []))
+    return line(value, span(line(*when), "note"), by="<br>")
 
 
-def _agreement(declared: Declared | None, *seen: tuple[Run, Setting] | None) -> Markdown:
-    values: list[Scalar] = [pair[1].value for pair in seen if pair]
-    if declared is None or not values:
+def _free(atlas: Atlas, spot: Spot, one: Sighting) -> bool:
+    """Tell a pool of 0, which is dynamic, from one of no bytes."""
+    service = atlas.service_view(spot)
+    control = atlas.corpus.knowledge.control(service.engine, one.control) if service else None
+    return control is not None and control.role is Role.POOL and one.value == 0
+
+
+def _agreement(control: str, found: Sequence[Sighting]) -> Markdown:
+    if len(found) < 2:
         return span(text("nothing to compare"), "note")
-    if all(_same(declared.value, value) for value in values):
+    if all(agree(control, found[0].value, other.value) for other in found[1:]):
         return span(text("agrees"), "ok")
     return span(text("drift"), "drift")
-
-
-def _same(one: Scalar, other: Scalar) -> bool:
-    return str(one).casefold() == str(other).casefold()
 
 
 def _techniques(atlas: Atlas, spot: Spot, here: str) -> Markdown:
@@ -205,7 +225,7 @@ def _techniques(atlas: Atlas, spot: Spot, here: str) -> Markdown:
                 paths.relative(f"techniques/{cell.technique.value}.md", here),
                 "technique",
             ),
-            line(chip(cell.state), *(span(text(f"drift: {one}"), "drift") for one in cell.drift), by="<br>"),
+            line(chip(cell.state), *(span(text(f"drift: {one}"), "drift") for one in _drifts(atlas, spot, cell)), by="<br>"),
             chip(cell.decision),
             line(sentence(cell.summary), span(text(cell.applicability.value), "note"), by="<br>"),
             known_facts(atlas, cell.facts, here),
@@ -213,6 +233,14 @@ def _techniques(atlas: Atlas, spot: Spot, here: str) -> Markdown:
         for _, cell in cells
     ]
     return table(columns("Technique", "State", "Decision", "What it means here", "Known"), body, Layout.CARDS, "cells")
+
+
+def _drifts(atlas: Atlas, spot: Spot, cell: Cell) -> tuple[str, ...]:
+    """Name what drifts of a technique: as its assessment has it, and what only this checkout knows."""
+    if cell.drift or spot.scope != FLEET:
+        return cell.drift
+    found = (one for one in atlas.drifts if one.service == spot.name and one.technique is cell.technique)
+    return tuple(one.control for one in found)
 
 
 def _capabilities(runs: tuple[Run, ...]) -> Markdown:

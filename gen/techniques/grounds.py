@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import date
 
 from gen.assessment import Conflict, Fact, Ref, RefKind
-from gen.knowledge import Control, Engine, Release
-from gen.knowledge.schema import ENGINE_TITLES, Condition, Known, KnownConflict, KnownFact, Supports
+from gen.knowledge import Control, Engine, Release, Role
+from gen.knowledge.schema import ENGINE_TITLES, Condition, Known, KnownConflict, KnownFact, Supports, same_value
 from gen.spread import quantity
 from gen.techniques.wording import capital, listing
 from gen.verdict import Comparison
@@ -19,18 +19,27 @@ from probes.evidence import Capability, CapabilityState, Missing, ProvenanceKind
 def setting_fact(view: View, service: ServiceView, sighting: Sighting) -> Fact:
     """State the value of one control on one service."""
     control = view.knowledge.control(service.engine, sighting.control)
-    unit = f" {control.unit}" if control and control.unit else ""
+    # A pool of 0 is none of 0 GiB: it grows as requests need it.
+    free = control is not None and control.role is Role.POOL and same_value(sighting.value, 0)
+    unit = " (no fixed size)" if free else f" {control.unit}" if control and control.unit else ""
     seen = bool(sighting.run)
     return Fact(
         id=f"{service.name}/{sighting.control}",
         value=shown(sighting.value),
-        text=f"{service.title}: {sighting.control} is {shown(sighting.value)}{unit}.",
+        text=f"{service.title}: {sighting.control} is {shown(sighting.value)}{unit}{_aside(sighting)}.",
         provenance=sighting.kind,
         date=sighting.date,
         ref=Ref(kind=RefKind.RUN, target=sighting.run)
         if seen
         else Ref(kind=RefKind.SETTING, target=f"{service.name}/{sighting.control}"),
     )
+
+
+def _aside(sighting: Sighting) -> str:
+    """Say what a value is worth: that nobody set it, or that it changes nothing."""
+    said = [f"the default of {sighting.default_of}"] if sighting.default_of else []
+    said += [f"set, not effective: {sighting.without_effect}"] if sighting.without_effect else []
+    return f" ({'; '.join(said)})" if said else ""
 
 
 def setting_facts(view: View, service: ServiceView, controls: Iterable[str]) -> tuple[Fact, ...]:
@@ -43,10 +52,13 @@ def contradicted(view: View, service: ServiceView, controls: Iterable[str]) -> t
     """State the weaker sightings of controls that drift, beside the strongest that `setting_facts` states."""
     drifting = [control for control in controls if service.drift((control,))]
     weaker = [s for s in service.sightings if s.control in drifting and s != service.setting(s.control)]
-    return tuple(
-        fact.model_copy(update={"id": f"{fact.id}/{fact.provenance}"})
-        for fact in (setting_fact(view, service, sighting) for sighting in weaker)
-    )
+    found: dict[str, Fact] = {}
+    for sighting in weaker:
+        fact = setting_fact(view, service, sighting)
+        # Two files may say it: each is told by its own place.
+        where = f"/{sighting.source}" if sighting.in_file else ""
+        found.setdefault(f"{fact.id}/{fact.provenance}{where}", fact)
+    return tuple(fact.model_copy(update={"id": key}) for key, fact in found.items())
 
 
 def fleet_fact(view: View, path: str, value: str, text: str) -> Fact:

@@ -64,6 +64,8 @@ def _decide(view: View, service: ServiceView) -> Cell:
     state = State.UNKNOWN if switch is None else State.DISABLED if view.is_off(service, switch) else State.ENABLED
     if bench is not None and bench.verdict is not Verdict.NOT_MEASURED:
         decision, summary = by_verdict(bench.verdict, on=state is State.ENABLED), _measured(bench, state)
+    elif switch is not None and switch.without_effect:
+        decision, summary = Decision.INVESTIGATE, f"Set, not effective ({switch.without_effect})."
     elif state is State.UNKNOWN:
         decision, summary = Decision.INVESTIGATE, "Not declared, and the default depends on how the server is started."
     elif state is State.ENABLED:

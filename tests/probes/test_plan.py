@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from probes.errors import UsageError
-from probes.fleet import load_fleet
+from probes.fleet import ConfigFile, load_fleet
 from probes.plan import EMBEDDED, Part, plan
 
 FLEET = load_fleet(Path(__file__).parents[2] / "fleet.yml")
@@ -15,7 +15,7 @@ FLEET = load_fleet(Path(__file__).parents[2] / "fleet.yml")
 
 def test_everything_by_default_and_every_address_named() -> None:
     laid_out = plan(FLEET, {"OVMS_8B_URL": "http://10.0.0.1:8000"}, parts=[], services=[], quick=False)
-    assert laid_out.parts == tuple(Part)
+    assert laid_out.parts == (Part.DEVICES, Part.ENDPOINTS, Part.MICRO)
     assert laid_out.embedded
     targets = {step.subject: step.target for step in laid_out.steps}
     assert targets["text-8b"] == "${OVMS_8B_URL}"
@@ -54,3 +54,21 @@ def test_the_load_of_a_service_that_allows_none_is_none() -> None:
     fleet = FLEET.model_copy(update={"services": {"text-8b": silent}})
     (step,) = plan(fleet, {"OVMS_8B_URL": "http://h"}, parts=[Part.ENDPOINTS], services=["text-8b"], quick=False).steps
     assert step.load.startswith("none")
+
+
+def test_files_that_declare_a_service_are_read_first() -> None:
+    """What is wrong with one is told before minutes are spent."""
+    service = FLEET.services["text-8b"].model_copy(update={"config": ("a.pbtxt", ConfigFile(path="b.yaml"))})
+    fleet = FLEET.model_copy(update={"services": {"text-8b": service, "text-4b": FLEET.services["text-4b"]}})
+    laid_out = plan(fleet, {}, parts=[], services=[], quick=False)
+    assert (laid_out.parts[0], laid_out.declared) == (Part.DECLARED, ("text-8b",))
+    assert (laid_out.steps[0].subject, laid_out.steps[0].target) == ("text-8b", "a.pbtxt, b.yaml")
+    assert plan(fleet, {}, parts=[], services=["text-8b"], quick=False).parts == (Part.DECLARED, Part.ENDPOINTS)
+    assert plan(fleet, {}, parts=[], services=["text-4b"], quick=False).parts == (Part.ENDPOINTS,)
+    only = plan(fleet, {}, parts=[Part.DECLARED], services=["text-8b"], quick=False)
+    assert (only.parts, only.services, only.embedded) == ((Part.DECLARED,), (), False)
+
+
+def test_reading_files_that_nobody_names_is_refused() -> None:
+    with pytest.raises(UsageError, match="no file to read; expected `config`"):
+        plan(FLEET, {}, parts=[Part.DECLARED], services=[], quick=False)

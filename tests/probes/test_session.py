@@ -47,7 +47,7 @@ def test_a_dry_run_prints_the_plan_and_touches_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["run", "mirco"], "probes: mirco: is not a part; expected devices, endpoints, micro"),
+        (["run", "mirco"], "probes: mirco: is not a part; expected declared, devices, endpoints, micro"),
         (["run", "--service", "text-8"], "did you mean text-8b"),
         (["run", "--fleet", "absent.yml"], "probes: absent.yml: cannot be read (No such file or directory)"),
         (["endpoint", "--url", "http://[::1"], "probes: --url: is not a valid address"),
