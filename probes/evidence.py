@@ -107,9 +107,13 @@ class EndpointState(StrEnum):
     NOT_CONFIGURED = "not configured"
     NOT_REACHABLE = "not reachable"
     NOT_AN_INFERENCE_SERVER = "not an inference server"
+    NEEDS_LOGIN = "redirects to a login page"
     NEEDS_KEY = "needs a key"
+    ANSWERS_ERROR = "answers 200 with an error"
     LOADING = "loading"
+    EMPTY = "lists no model"
     FAILED = "failed"
+    HANGS = "hangs on generation"
     LISTED = "listed, not generating"
     GENERATING = "generating"
 

@@ -53,7 +53,13 @@ class RuntimeName(StrEnum):
     LLAMACPP = "llama.cpp"
     OLLAMA = "ollama"
     LMSTUDIO = "lm-studio"
+    SGLANG = "sglang"
+    TENSORRT_LLM = "tensorrt-llm"
     COMFYUI = "comfyui"
+    WHISPERCPP = "whisper.cpp"
+    SPEACHES = "speaches"
+    FASTER_WHISPER_SERVER = "faster-whisper-server"
+    TEXT_EMBEDDINGS_INFERENCE = "text-embeddings-inference"
     OPENAI_COMPATIBLE = "openai-compatible"
     NONE = "none"
 
@@ -128,12 +134,18 @@ class Declared(Model):
 
 
 class ProbeLimits(Model):
-    """The load a probe may put on a service. The defaults are safe for a production GPU."""
+    """The load a probe may put on a service. The defaults are safe for a production GPU.
+
+    A request that brings nothing for `silence_s` is given up. With `may_load`, a request may make a server
+    such as Ollama load or reload the model it names.
+    """
 
     concurrency: Annotated[int, Field(ge=1, le=256)] = 1
     max_tokens: Annotated[int, Field(ge=1, le=8192)] = 16
     requests: Annotated[int, Field(ge=0, le=10000)] = 2
     timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    silence_s: Annotated[float, Field(gt=0, le=3600)] = 15.0
+    may_load: bool = False
 
 
 class ServedModel(Model):

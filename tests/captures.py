@@ -1,4 +1,4 @@
-"""Answers of real servers from tests/data/captures, and doubles of servers that give them again."""
+"""Answers from tests/data, captured from real servers or in documented form, and doubles that give them again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 
 FOLDER = Path(__file__).parent / "data" / "captures"
+DOCUMENTED = FOLDER.with_name("documented")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +38,14 @@ class Reads(httpx.AsyncByteStream):
             yield read
 
 
-def capture(engine: str, name: str) -> Capture:
+def documented(engine: str, name: str) -> Capture:
+    """Read an answer in its documented form; its file names the source."""
+    return capture(engine, name, DOCUMENTED)
+
+
+def capture(engine: str, name: str, folder: Path = FOLDER) -> Capture:
     """Read one capture."""
-    raw = (FOLDER / engine / f"{name}.http").read_bytes()
+    raw = (folder / engine / f"{name}.http").read_bytes()
     asked, _, answered = raw.partition(b"\n-----RESPONSE-----\n")
     method, path = asked.split(b"\n")[1].decode().split()[:2]
     head, _, body = answered.partition(b"\r\n\r\n")

@@ -33,6 +33,7 @@ class Engine(StrEnum):
     COMFYUI = "comfyui"
     WHISPERCPP = "whisper.cpp"
     SPEACHES = "speaches"
+    FASTER_WHISPER_SERVER = "faster-whisper-server"
     TEXT_EMBEDDINGS_INFERENCE = "text-embeddings-inference"
     INFINITY = "infinity"
 
@@ -50,6 +51,7 @@ ENGINE_TITLES = {
     Engine.COMFYUI: "ComfyUI",
     Engine.WHISPERCPP: "whisper.cpp",
     Engine.SPEACHES: "speaches",
+    Engine.FASTER_WHISPER_SERVER: "faster-whisper-server",
     Engine.TEXT_EMBEDDINGS_INFERENCE: "text-embeddings-inference",
     Engine.INFINITY: "Infinity",
 }
@@ -63,7 +65,13 @@ ENGINES = {
     RuntimeName.LLAMACPP: Engine.LLAMACPP,
     RuntimeName.OLLAMA: Engine.OLLAMA,
     RuntimeName.LMSTUDIO: Engine.LMSTUDIO,
+    RuntimeName.SGLANG: Engine.SGLANG,
+    RuntimeName.TENSORRT_LLM: Engine.TENSORRT_LLM,
     RuntimeName.COMFYUI: Engine.COMFYUI,
+    RuntimeName.WHISPERCPP: Engine.WHISPERCPP,
+    RuntimeName.SPEACHES: Engine.SPEACHES,
+    RuntimeName.FASTER_WHISPER_SERVER: Engine.FASTER_WHISPER_SERVER,
+    RuntimeName.TEXT_EMBEDDINGS_INFERENCE: Engine.TEXT_EMBEDDINGS_INFERENCE,
 }
 
 

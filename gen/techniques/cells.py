@@ -26,7 +26,14 @@ _URGENCY = (
     Decision.NOT_APPLICABLE,
 )
 _ON = {State.ENABLED, State.PARTLY}
-_SILENT = {EndpointState.NOT_REACHABLE, EndpointState.FAILED, EndpointState.LOADING, EndpointState.NOT_AN_INFERENCE_SERVER}
+_SILENT = {
+    EndpointState.NOT_REACHABLE,
+    EndpointState.FAILED,
+    EndpointState.HANGS,
+    EndpointState.ANSWERS_ERROR,
+    EndpointState.LOADING,
+    EndpointState.NOT_AN_INFERENCE_SERVER,
+}
 
 
 def cells(view: View, technique: Technique, controls: Controls, decide: Decide) -> tuple[Cell, ...]:

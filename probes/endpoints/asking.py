@@ -21,13 +21,15 @@ PROMPT: Final = "[{mark}] Write one short sentence about the sea."
 PROMPT_SHA256: Final = hashlib.sha256(PROMPT.encode()).hexdigest()
 _COALESCED_AT_MOST = 0.9
 _WORDS_SEARCHED = 2000
+_HTML: Final = "HTTP 200 with HTML"
 _ENDINGS = {
     FaultKind.SILENT: Ending.TIMED_OUT,
     FaultKind.DEADLINE: Ending.TIMED_OUT,
     FaultKind.TOO_LARGE: Ending.TOO_LARGE,
 }
 # OVMS refuses a key with status 500 and these words (src/http_rest_api_handler.cpp).
-_NEEDS_KEY = re.compile(r"\bunauthori[sz]ed\b.*\bapi[- ]key\b|^redirects to the login page", re.IGNORECASE)
+_NEEDS_KEY = re.compile(r"\bunauthori[sz]ed\b.*\bapi[- ]key\b", re.IGNORECASE)
+_LOGIN = "redirects to the login page"
 _NOT_LOADED = re.compile(r"\bloading\b|not loaded yet", re.IGNORECASE)
 
 
@@ -55,19 +57,23 @@ class Asked:
     def state(self) -> EndpointState:
         """Tell what the answer says about the endpoint."""
         words, ending = self.answer.words[:_WORDS_SEARCHED], self.answer.ending
+        if self.status is None and words.startswith(_LOGIN):
+            return EndpointState.NEEDS_LOGIN
         if self.status in {401, 403} or _NEEDS_KEY.search(words):
             return EndpointState.NEEDS_KEY
-        if ending is Ending.TIMED_OUT:
-            return EndpointState.LISTED
-        if self.status is not None and self.status >= 500 and _NOT_LOADED.search(words):
-            return EndpointState.LOADING
         if ending is Ending.COMPLETE:
             return EndpointState.GENERATING if self.answer.produced else EndpointState.LISTED
-        return EndpointState.FAILED
+        return EndpointState.HANGS if ending is Ending.TIMED_OUT else self._failure(words)
+
+    def _failure(self, words: str) -> EndpointState:
+        if self.status is not None and self.status >= 500 and _NOT_LOADED.search(words):
+            return EndpointState.LOADING
+        told = self.status == 200 and self.answer.ending is Ending.ERROR and not words.startswith(_HTML)
+        return EndpointState.ANSWERS_ERROR if told else EndpointState.FAILED
 
 
-async def ask(wire: Wire, *, api: str, model: str, mark: str, max_tokens: int, within_s: float) -> Asked:
-    """Ask for at most `max_tokens` tokens, greedily, and wait `within_s` for the whole answer.
+async def ask(wire: Wire, *, api: str, model: str, mark: str, max_tokens: int, within_s: float, silence_s: float) -> Asked:
+    """Ask for at most `max_tokens` tokens, greedily; wait `within_s` for the whole answer and `silence_s` for each event.
 
     Usage in a stream has to be asked for; a server that refuses the question is asked once more without it.
     """
@@ -79,18 +85,28 @@ async def ask(wire: Wire, *, api: str, model: str, mark: str, max_tokens: int, w
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    asked = await _send(wire, f"{api}{CHAT}", body, max_tokens, within_s)
+    patience = (within_s, silence_s)
+    asked = await _send(wire, f"{api}{CHAT}", body, max_tokens, patience)
     if asked.status in {400, 422} and re.search(r"stream_options|include_usage", asked.answer.words):
         del body["stream_options"]
-        return await _send(wire, f"{api}{CHAT}", body, max_tokens, within_s, without_usage=True)
+        return await _send(wire, f"{api}{CHAT}", body, max_tokens, patience, without_usage=True)
     return asked
 
 
 async def _send(
-    wire: Wire, path: str, body: dict[str, JsonValue], max_tokens: int, within_s: float, *, without_usage: bool = False
+    wire: Wire,
+    path: str,
+    body: dict[str, JsonValue],
+    max_tokens: int,
+    patience: tuple[float, float],
+    *,
+    without_usage: bool = False,
 ) -> Asked:
     decoder = Decoder(max_tokens=max_tokens)
-    reply = await wire.post(path, body, within_s=within_s, take=decoder.feed)
+    within_s, silence_s = patience
+    reply = await wire.post(
+        path, body, within_s=within_s, take=decoder.feed, silence_s=silence_s, progress=lambda: decoder.events
+    )
     if isinstance(reply, Fault):
         ending = _ENDINGS.get(reply.kind, Ending.LOST)
         return Asked(answer=Answer(ending=ending, words=reply.words), status=None, without_usage=without_usage)
@@ -111,5 +127,5 @@ def _answer(reply: Reply, decoder: Decoder, max_tokens: int) -> Answer:
     if reply.content_type == "application/json" and cut is None:
         return decode_whole(reply.document, reply.end_s, max_tokens=max_tokens)
     if reply.content_type == "text/html":
-        return Answer(ending=Ending.ERROR, words="HTTP 200 with HTML in place of an answer", t_end_s=reply.end_s)
+        return Answer(ending=Ending.ERROR, words=f"{_HTML} in place of an answer", t_end_s=reply.end_s)
     return decoder.finish(reply.end_s, cut)

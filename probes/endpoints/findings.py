@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -9,11 +10,16 @@ from probes.endpoints.address import Address
 from probes.endpoints.asking import Asked
 from probes.endpoints.detect import Detection, key_words
 from probes.endpoints.metrics import Scrape
+from probes.endpoints.reading import NOWHERE, words_of
+from probes.endpoints.wire import Reply
 from probes.evidence import EndpointState, Missing, MissingReason, Scope
 from probes.fleet import ProbeLimits, RuntimeName, ServiceKind
 from probes.load.answer import Ending
 
 MAX_TOKENS = 32
+# src/audio, src/image_gen, src/rerank/rerank_utils.cpp and src/tokenize of model_server @7e4df0c7, in this order.
+_OTHER_GRAPHS = re.compile(r"Unsupported URI: |(?:query|documents) field is missing in request|\binput field is required")
+_WORDS_SEARCHED = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +65,17 @@ class Findings:
 
 
 def pick_model(target: Target, detection: Detection) -> str | None:
-    """Choose the model to ask: the inventory's if the server has it ready, else the first that is."""
+    """Choose the model to ask: the inventory's if the server has it ready, else the first that is.
+
+    A model that asking would load is chosen only if the inventory allows that.
+    """
     reading = detection.reading
     if reading is None or reading.state is not EndpointState.LISTED:
         return None
+    allowed = (*reading.askable, *(reading.loadable if target.limits.may_load else ()))
     if target.model is not None:
-        return target.model if target.model in reading.askable or not reading.models else None
-    return next(iter(reading.askable), None)
+        return target.model if target.model in allowed or not reading.models else None
+    return next(iter(allowed), None)
 
 
 def unasked(target: Target, detection: Detection, model: str | None) -> str:
@@ -76,9 +86,12 @@ def unasked(target: Target, detection: Detection, model: str | None) -> str:
         return f"no text is asked of a service for {target.kind}"
     if not target.limits.requests:
         return "its limits allow no request for text"
-    if model is None and target.model is not None and target.model not in detection.reading.askable:
+    if model is not None:
+        return ""
+    reading = detection.reading
+    if target.model is not None and target.model not in (*reading.askable, *reading.loadable):
         return f"the inventory's model {target.model!r} is not among those that can be asked"
-    return "" if model is not None else detection.reading.why_not
+    return f"{reading.why_not}; probing.may_load allows it" if reading.loadable else reading.why_not
 
 
 def conclude(findings: Findings) -> tuple[EndpointState, str]:
@@ -89,6 +102,10 @@ def conclude(findings: Findings) -> tuple[EndpointState, str]:
         state, detail = detection.state, detection.detail
         if state is EndpointState.LISTED:
             notes.insert(0, unasked(target, detection, findings.model))
+    elif _for_something_else(asked[0]):
+        state, detail = EndpointState.LISTED, f"{findings.model} is for something else than text: {asked[0].answer.words}"
+    elif _no_such_path(findings, asked[0]):
+        state, detail = EndpointState.LISTED, f"it has no path for text: {asked[0].answer.words}"
     else:
         state, detail = asked[0].state, _of_request(findings, asked[0])
         if len(asked) > 1 and asked[1].answer.ending is not Ending.COMPLETE:
@@ -104,11 +121,28 @@ def why_unmeasured(findings: Findings) -> Missing:
     reasons = {
         EndpointState.NOT_REACHABLE: MissingReason.NOT_REACHABLE,
         EndpointState.NOT_AN_INFERENCE_SERVER: MissingReason.NOT_APPLICABLE,
+        EndpointState.NEEDS_LOGIN: MissingReason.REFUSED,
         EndpointState.NEEDS_KEY: MissingReason.REFUSED,
+        EndpointState.ANSWERS_ERROR: MissingReason.FAILED,
         EndpointState.FAILED: MissingReason.FAILED,
+        EndpointState.HANGS: MissingReason.FAILED,
+        EndpointState.EMPTY: MissingReason.SKIPPED,
         EndpointState.LISTED: MissingReason.SKIPPED,
     }
     return Missing(missing=reasons.get(state, MissingReason.NOT_MEASURED), detail=detail or state.value)
+
+
+def _for_something_else(asked: Asked) -> bool:
+    """Tell a graph of OVMS for speech, images, ranks or embeddings, which nothing shows before it is asked."""
+    return asked.status == 400 and _OTHER_GRAPHS.search(asked.answer.words[:_WORDS_SEARCHED]) is not None
+
+
+def _no_such_path(findings: Findings, asked: Asked) -> bool:
+    """Tell by its words that the server knows the path for text as little as the one that no server has."""
+    nowhere = findings.detection.replies.get(NOWHERE)
+    if not isinstance(nowhere, Reply) or asked.status != nowhere.status or asked.status not in {404, 405, 501}:
+        return False
+    return asked.answer.words == f"HTTP {nowhere.status}: {words_of(nowhere)}"
 
 
 def _of_request(findings: Findings, asked: Asked) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from probes.endpoints.metrics import Scrape, ScrapeState, mean, ratio
 from probes.evidence import Direction, Metric, Missing, MissingReason, Per
+from probes.load.untrusted import MAX_COUNT
+
+_STARTED = "process_start_time_seconds"
 
 Reader = Callable[[Scrape, Scrape | None], float | Missing]
 
@@ -64,12 +67,44 @@ def server_time(read: Reader) -> Quantity:
     return Quantity(name="server_latency_s", unit="s", direction=Direction.LOWER, read=read)
 
 
-def gauge(metric: str, *, scale: float = 1.0) -> Reader:
-    """Read a gauge as it stood before the probe's own requests."""
+def gauge(*metrics: str, once: Mapping[str, str] | None = None) -> Reader:
+    """Read a count as it stood before the probe's own requests; the names are those of newer and older releases.
+
+    `once` names labels under which a server counts the same again, and the value of the sample to take:
+    of several ranks that work on one request, the first.
+    """
 
     def read(before: Scrape, _after: Scrape | None) -> float | Missing:
-        value = before.total(metric)
-        return _absent(metric) if value is None else value * scale
+        for metric in metrics:
+            values = [s.value for s in before.named(metric) if s.value is not None and _counts(s.labels, once or {})]
+            if values:
+                value = sum(values)
+                return value if 0 <= value <= MAX_COUNT else _senseless(metric, value, "no count")
+        return _absent(metrics[0])
+
+    return read
+
+
+def gauges(*metrics: str) -> Reader:
+    """Read the sum of counts that stand beside each other, such as those of graphs and of models."""
+
+    def read(before: Scrape, _after: Scrape | None) -> float | Missing:
+        found = [value for value in (gauge(metric)(before, None) for metric in metrics) if not isinstance(value, Missing)]
+        return sum(found) if found else gauge(*metrics)(before, None)
+
+    return read
+
+
+def fraction(*metrics: str, scale: float = 1.0) -> Reader:
+    """Read a share from 0 to 1; of several engines or ranks, which are of one size, the mean."""
+
+    def read(before: Scrape, _after: Scrape | None) -> float | Missing:
+        for metric in metrics:
+            values = [sample.value * scale for sample in before.named(metric) if sample.value is not None]
+            if values:
+                value = sum(values) / len(values)
+                return value if 0 <= value <= 1 else _senseless(metric, value, "no share of 1")
+        return _absent(metrics[0])
 
     return read
 
@@ -102,9 +137,25 @@ def mean_growth(histogram: str, *, scale: float = 1.0) -> Reader:
     return read
 
 
+def first(*readers: Reader) -> Reader:
+    """Read with the first reader that finds its metrics; the names of metrics change from release to release."""
+
+    def read(before: Scrape, after: Scrape | None) -> float | Missing:
+        found = [reader(before, after) for reader in readers]
+        told = (one for one in found if not isinstance(one, Missing) or one.missing is not MissingReason.UNSUPPORTED)
+        return next(told, found[-1])
+
+    return read
+
+
 def never(why: str) -> Reader:
     """Say why a runtime has no such figure."""
     return lambda _before, _after: Missing(missing=MissingReason.UNSUPPORTED, detail=why)
+
+
+def nothing(why: str) -> tuple[Quantity, ...]:
+    """Say why a runtime has none of the figures."""
+    return tuple(quantity(never(why)) for quantity in (running, waiting, cache_usage, prefix_hits, drafted, accepted))
 
 
 def live_metrics(quantities: Iterable[Quantity], before: Scrape, after: Scrape | None, hint: str) -> tuple[Metric, ...]:
@@ -157,11 +208,22 @@ def _growth(metric: str, before: Scrape, after: Scrape | None) -> float | Missin
         return _absent(metric)
     if later < (earlier or 0):
         return Missing(missing=MissingReason.FAILED, detail=f"{metric} went back: the server was restarted meanwhile")
+    # A counter of a new process may have passed its old value already.
+    if before.total(_STARTED) != after.total(_STARTED):
+        return Missing(missing=MissingReason.FAILED, detail=f"{_STARTED} moved: the server was restarted meanwhile")
     return later - (earlier or 0)
 
 
 def _absent(metric: str) -> Missing:
     return Missing(missing=MissingReason.UNSUPPORTED, detail=f"no {metric} in its metrics")
+
+
+def _counts(labels: Mapping[str, str], once: Mapping[str, str]) -> bool:
+    return all(labels.get(name, value) == value for name, value in once.items())
+
+
+def _senseless(metric: str, value: float, why: str) -> Missing:
+    return Missing(missing=MissingReason.FAILED, detail=f"{metric} says {value:g}, which is {why}")
 
 
 def _uncounted(metric: str) -> Missing:

@@ -11,38 +11,63 @@ from typing import Final
 from pydantic import JsonValue
 
 from probes.endpoints import live
-from probes.endpoints.reading import METRICS, NotTold, Reading, Replies, Seen, document, listed, says_loading, unversioned
+from probes.endpoints.adapter import Adapter
+from probes.endpoints.reading import (
+    METRICS,
+    NO_MODEL,
+    Reading,
+    Replies,
+    Seen,
+    Silent,
+    document,
+    listed,
+    objects,
+    says_loading,
+    silences,
+    unversioned,
+)
 from probes.endpoints.wire import Reply
 from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelState, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import count, string
 
-HEALTH, PROPS = "/health", "/props"
-_SILENT: Final = {
-    "cache_type_k": Technique.QUANTIZATION,
-    "cache_type_v": Technique.QUANTIZATION,
-    "cache_reuse": Technique.PREFIX_CACHING,
-    "cache_ram": Technique.PREFIX_CACHING,
-    "flash_attn": Technique.FLASH_ATTENTION,
-    "cont_batching": Technique.CONTINUOUS_BATCHING,
-    "batch_size": Technique.CONTINUOUS_BATCHING,
-    "ubatch_size": Technique.CONTINUOUS_BATCHING,
-    "kv_offload": Technique.KV_CACHE,
-    "draft_model": Technique.SPECULATIVE_DECODING,
-}
+HEALTH, PROPS, SLOTS = "/health", "/props", "/slots"
+_DEFAULTS_OF: Final = "llama.cpp of late 2026 (tools/server/README.md @00dc8057)"
+_SILENT: Final = (
+    Silent(technique=Technique.QUANTIZATION, control="cache_type_k", default="f16"),
+    Silent(technique=Technique.QUANTIZATION, control="cache_type_v", default="f16"),
+    Silent(technique=Technique.PREFIX_CACHING, control="cache_reuse", default=0),
+    Silent(technique=Technique.PREFIX_CACHING, control="cache_ram", default=8192),
+    Silent(technique=Technique.FLASH_ATTENTION, control="flash_attn", default="auto"),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="cont_batching", default=True),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="batch_size", default=2048),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="ubatch_size", default=512),
+    Silent(technique=Technique.KV_CACHE, control="kv_offload", default=True),
+    Silent(technique=Technique.SPECULATIVE_DECODING, control="draft_model"),
+)
+_SPEC_TYPE: Final = Silent(technique=Technique.SPECULATIVE_DECODING, control="spec_type", default="none")
 _WHY_SILENT: Final = "no path of llama-server reports it; it stands in the command line"
 
 
-class LlamaCpp:
+class LlamaCpp(Adapter):
     """Weights, slots, context and speculation are on the wire; cache types and attention are not."""
 
-    paths = (HEALTH, PROPS, METRICS)  # `/` answers 415, and /slots shows the parameters of other people's requests
+    runtime = RuntimeName.LLAMACPP
+    # `/` answers 415. /slots shows the parameters of other people's requests, so that nothing of it is kept.
+    paths = (HEALTH, PROPS, SLOTS, METRICS)
+    private = frozenset({SLOTS})
     metrics_hint = "start llama-server with --metrics"
-    prefix_control: str | None = "cache_prompt"
-    quantities: tuple[live.Quantity, ...] = (
+    prefix_control = "cache_prompt"
+    quantities = (
         live.running(live.gauge("llamacpp:requests_processing")),
         live.waiting(live.gauge("llamacpp:requests_deferred")),
-        live.cache_usage(live.never("llama.cpp has no metric of KV-cache use; kv_cache_usage_ratio was removed")),
+        # Old builds have the gauge; it was removed.
+        live.cache_usage(
+            live.first(
+                live.fraction("llamacpp:kv_cache_usage_ratio"),
+                live.never("this build of llama.cpp has no metric of KV-cache use"),
+            )
+        ),
         # prompt_tokens_total leaves the cached ones out.
         live.prefix_hits(live.share("llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_tokens_total")),
         live.drafted(live.growth("llamacpp:spec_decode_num_draft_tokens_total")),
@@ -65,20 +90,22 @@ class LlamaCpp:
         loading = found is None or says_loading(replies.get(HEALTH))
         models = tuple(_model(entry, loading=loading) for entry in entries)
         askable = () if loading else tuple(model.id for model in models if model.state != "unloaded")
-        seen = tuple(_seen(entries, props))
+        seen = (*_seen(entries, props), *_speculation(replies))
         return Reading(
             runtime=RuntimeName.LLAMACPP,
             version=_version(string(props.get("build_info"))),
-            state=EndpointState.LOADING if loading else EndpointState.LISTED,
-            detail="the model is loading" if loading else "",
+            state=EndpointState.LOADING if loading else EndpointState.LISTED if models else EndpointState.EMPTY,
+            detail="the model is loading" if loading else "" if models else NO_MODEL,
             api=api or (found[0] if found else "/v1"),
             models=models,
             askable=askable,
+            loadable=() if loading else tuple(model.id for model in models if model.state == "unloaded"),
             why_not="" if askable else "no model is loaded, and a request would load one",
             facts={string(entry.get("id")): _facts(entry) for entry in entries},
             seen=seen,
-            not_told=tuple(
-                NotTold(technique=technique, control=control, why=_WHY_SILENT) for control, technique in _SILENT.items()
+            not_told=(
+                *silences(_SILENT, _WHY_SILENT, default_of=_DEFAULTS_OF, seen=seen),
+                *silences((_SPEC_TYPE,), _why_no_type(replies), default_of=_DEFAULTS_OF, seen=seen),
             ),
         )
 
@@ -114,7 +141,6 @@ def _facts(entry: Mapping[str, JsonValue]) -> ModelFacts:
 def _seen(entries: tuple[Mapping[str, JsonValue], ...], props: Mapping[str, JsonValue]) -> Iterator[Seen]:
     defaults = props.get("default_generation_settings")
     defaults = defaults if isinstance(defaults, dict) else {}
-    params = defaults.get("params")
     if file_type := string(_meta(entries[0]).get("ftype")) if len(entries) == 1 else "":
         where = "GET /v1/models meta.ftype"
         yield Seen(technique=Technique.QUANTIZATION, control="weight_precision", value=file_type, where=where)
@@ -124,9 +150,25 @@ def _seen(entries: tuple[Mapping[str, JsonValue], ...], props: Mapping[str, Json
         # What one slot has: --ctx-size is divided by the slots, or given whole to each with --kv-unified.
         where = "GET /props default_generation_settings.n_ctx"
         yield Seen(technique=Technique.KV_CACHE, control="n_ctx_per_slot", value=context, where=where)
-    if speculative := string(params.get("speculative.types")) if isinstance(params, dict) else "":
-        where = "GET /props default_generation_settings.params speculative.types"
-        yield Seen(technique=Technique.SPECULATIVE_DECODING, control="spec_type", value=speculative, where=where)
+
+
+def _drafting(replies: Replies) -> set[bool]:
+    """Give whether slots draft. /props has a `speculative.types` too: that of a request without one, which is always none."""
+    reply = replies.get(SLOTS)
+    slots = objects(reply.document) if isinstance(reply, Reply) and reply.status == 200 else ()
+    return {flag for slot in slots if isinstance(flag := slot.get("speculative"), bool)}
+
+
+def _speculation(replies: Replies) -> Iterator[Seen]:
+    if _drafting(replies) == {False}:
+        where = "GET /slots speculative"
+        yield Seen(technique=Technique.SPECULATIVE_DECODING, control="spec_type", value="none", where=where)
+
+
+def _why_no_type(replies: Replies) -> str:
+    if True in _drafting(replies):
+        return "GET /slots says that slots draft, and no path says by which method"
+    return "GET /slots does not answer, and no other path tells it"
 
 
 def _version(build: str) -> str | Missing:

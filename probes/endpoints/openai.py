@@ -7,49 +7,80 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from probes.endpoints import live
-from probes.endpoints.reading import CHAT, NOWHERE, NotTold, Reading, Replies, listed, unversioned
+from probes.endpoints.adapter import Adapter
+from probes.endpoints.reading import (
+    CHAT,
+    NO_MODEL,
+    NOWHERE,
+    Reading,
+    Replies,
+    absences,
+    document,
+    listed,
+    nested,
+    owned_by,
+    unversioned,
+)
 from probes.endpoints.wire import Reply
 from probes.evidence import EndpointState, ModelState, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import string
 
-# Servers that load a model when it is asked for, by the owner that their lists name.
-_LOADS_ON_REQUEST: Final = {"library": "Ollama", "organization_owner": "LM Studio"}
+API: Final = "/openapi.json"
+# Ollama's name for the owner of a model, behind a proxy that lets nothing but this list through.
+_OLLAMA: Final = "library"
 
 
-class OpenAiCompatible:
-    """The fallback. It reads no /metrics: TensorRT-LLM empties them with each reading."""
+class OpenAiCompatible(Adapter):
+    """The fallback. It reads no /metrics: a server it does not know may empty them with each reading, as TensorRT-LLM does."""
 
-    paths: tuple[str, ...] = ()
-    metrics_hint = ""
-    prefix_control: str | None = None
-    quantities: tuple[live.Quantity, ...] = ()
+    runtime = RuntimeName.OPENAI_COMPATIBLE
+    paths = ()
+    metrics = ""
 
     def recognises(self, replies: Replies) -> bool:
-        """Look for a model list, or for a chat path that wants a POST on a server that tells paths apart."""
-        return _entries(replies) is not None or _chat_prefix(replies) is not None
+        """Look for a model list, for a chat path that wants a POST on a server that tells paths apart, or for its paths."""
+        return _entries(replies) is not None or _chat_prefix(replies) is not None or bool(_without_text(replies))
 
     def read(self, replies: Replies, api: str) -> Reading:
-        """Read the list; a model that would be loaded by asking is not asked."""
-        prefix, entries = _entries(replies) or (_chat_prefix(replies) or "/v1", ())
+        """Read the list; what the server's own description calls no server for text is not asked for any."""
+        found = _entries(replies)
+        prefix, entries = found or (_chat_prefix(replies) or "/v1", ())
         models = tuple(_id(entry) for entry in entries)
-        loader = next((_LOADS_ON_REQUEST[o] for e in entries if (o := string(e.get("owned_by"))) in _LOADS_ON_REQUEST), "")
-        why_not = f"{loader} loads a model when it is asked, and its list does not tell which are loaded" if loader else ""
+        without_text = _without_text(replies) or _why_not(replies)
+        empty = NO_MODEL if found else "the server has no list of models"
         return Reading(
             runtime=RuntimeName.OPENAI_COMPATIBLE,
             version=unversioned("the server gives no version"),
-            state=EndpointState.LISTED,
+            state=EndpointState.EMPTY if found and not models else EndpointState.LISTED,
             api=api or prefix,
-            detail="" if models else "the server lists no model",
+            detail="" if models else empty,
             models=tuple(ModelState(id=model, state="listed") for model in models),
-            askable=() if loader else models,
-            why_not=why_not or ("" if models else "the server lists no model"),
-            not_told=tuple(
-                NotTold(technique=technique, control="", why="an OpenAI-shaped API has no path for settings")
-                for technique in Technique
-            ),
+            askable=() if without_text else models,
+            loadable=models if _OLLAMA in owned_by(replies) else (),
+            why_not=without_text or ("" if models else empty),
+            not_told=absences(Technique, "an OpenAI-shaped API has no path for settings"),
         )
+
+
+def _why_not(replies: Replies) -> str:
+    behind = "Ollama loads a model when it is asked, and its list does not tell which are loaded"
+    return behind if _OLLAMA in owned_by(replies) else ""
+
+
+def api_paths(replies: Replies) -> frozenset[str]:
+    """Give the paths that a server describes in OpenAPI, as FastAPI does by itself."""
+    return frozenset(nested(document(replies, API), "paths"))
+
+
+def _without_text(replies: Replies) -> str:
+    """Say by a server's own description that it makes no text; '' when it does or does not say."""
+    paths = api_paths(replies)
+    makes_text = any(path.endswith((CHAT, "/completions")) for path in paths)
+    for ending, what in (("/audio/transcriptions", "speech"), ("/embeddings", "embeddings")):
+        if not makes_text and any(path.endswith(ending) for path in paths):
+            return f"its API has paths for {what} and none for text"
+    return ""
 
 
 def _chat_prefix(replies: Replies) -> str | None:
@@ -67,8 +98,8 @@ def _entries(replies: Replies) -> tuple[str, tuple[Mapping[str, JsonValue], ...]
     if found is not None:
         return found
     for path, reply in replies.items():
-        body = reply.document if isinstance(reply, Reply) and reply.status == 200 and path.endswith("/models") else None
-        models = body.get("models") if isinstance(body, dict) else None
+        body = document(replies, path) if path.endswith("/models") and isinstance(reply, Reply) else {}
+        models = body.get("models")
         if isinstance(models, list):
             return path.removesuffix("/models"), tuple(m for m in models if isinstance(m, dict) and _id(m))
     return None

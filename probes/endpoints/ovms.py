@@ -7,15 +7,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+from urllib.parse import quote
 
 from pydantic import JsonValue
 
 from probes.endpoints import live
+from probes.endpoints.adapter import Adapter
 from probes.endpoints.metrics import scrape
-from probes.endpoints.reading import METRICS, NotTold, Reading, Replies, Seen, document, listed, owned_by, unversioned
+from probes.endpoints.reading import (
+    METRICS,
+    NO_MODEL,
+    Reading,
+    Replies,
+    Seen,
+    Silent,
+    document,
+    listed,
+    objects,
+    owned_by,
+    silences,
+    unversioned,
+)
 from probes.evidence import EndpointState, ModelState, Scalar, Technique
 from probes.fleet import RuntimeName
 from probes.load.answer import FirstToken
@@ -24,19 +39,41 @@ from probes.load.untrusted import string
 SERVER, CONFIG, MODELS = "/v2", "/v1/config", "/v3/models"
 _SETTING_INFO: Final = "inference_adr_embedded_setting_info"
 _EMPTY_FIRST_CHUNK_SINCE: Final = (2026, 1)
-_TECHNIQUES: Final = {
-    "weight_precision": Technique.QUANTIZATION,
-    "KV_CACHE_PRECISION": Technique.QUANTIZATION,
-    "enable_prefix_caching": Technique.PREFIX_CACHING,
-    "sparse_attention_config": Technique.FLASH_ATTENTION,
-    "max_num_seqs": Technique.CONTINUOUS_BATCHING,
-    "max_num_batched_tokens": Technique.CONTINUOUS_BATCHING,
-    "dynamic_split_fuse": Technique.CONTINUOUS_BATCHING,
-    "cache_size": Technique.KV_CACHE,
-    "cache_eviction_config": Technique.KV_CACHE,
-    "draft_models_path": Technique.SPECULATIVE_DECODING,
-    "draft_eagle3_mode": Technique.SPECULATIVE_DECODING,
-}
+_MODELS_LOOKED_AT: Final = 8
+# KServe's words for the types of tensors; a graph's streams have none (src/kfs_frontend/kfs_utils.cpp).
+_TENSOR: Final = re.compile(r"BOOL|BYTES|BF16|(?:FP|U?INT)(?:8|16|32|64)")
+_DEFAULTS_OF: Final = "OVMS 2026.0 to 2026.3, as graph.pbtxt and command line have them"
+_CONTROLS: Final = (
+    Silent(technique=Technique.QUANTIZATION, control="weight_precision"),
+    Silent(technique=Technique.QUANTIZATION, control="KV_CACHE_PRECISION", default="chosen by the device's plugin"),
+    Silent(
+        technique=Technique.PREFIX_CACHING,
+        control="enable_prefix_caching",
+        default="false if graph.pbtxt leaves it out, true on the command line",
+    ),
+    Silent(technique=Technique.FLASH_ATTENTION, control="sparse_attention_config", default="dense attention"),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="max_num_seqs", default=256),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="max_num_batched_tokens", default=256),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="dynamic_split_fuse", default=True),
+    Silent(technique=Technique.KV_CACHE, control="cache_size", default="0, which grows as needed"),
+    Silent(technique=Technique.KV_CACHE, control="cache_eviction_config", default="off"),
+    Silent(technique=Technique.SPECULATIVE_DECODING, control="draft_models_path", default="none"),
+    Silent(technique=Technique.SPECULATIVE_DECODING, control="draft_eagle3_mode", default=False),
+)
+
+# The engine's own names, of which the stand-in shows those that it was started with.
+_ENGINE_CONTROLS: Final = (
+    Silent(technique=Technique.QUANTIZATION, control="KV_CACHE_PRECISION"),
+    Silent(technique=Technique.QUANTIZATION, control="DYNAMIC_QUANTIZATION_GROUP_SIZE"),
+    Silent(technique=Technique.PREFIX_CACHING, control="enable_prefix_caching"),
+    Silent(technique=Technique.FLASH_ATTENTION, control="use_sparse_attention"),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="max_num_seqs"),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="max_num_batched_tokens"),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="dynamic_split_fuse"),
+    Silent(technique=Technique.KV_CACHE, control="cache_size"),
+    Silent(technique=Technique.KV_CACHE, control="use_cache_eviction"),
+    Silent(technique=Technique.SPECULATIVE_DECODING, control="draft_model"),
+)
 
 
 class Phase(IntEnum):
@@ -76,65 +113,23 @@ class Servable:
     detail: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ovms:
+class Ovms(Adapter):
     """A server with these paths, told apart by the name it gives itself.
 
-    No HTTP path of the real one reports a setting and no metric a token; the stand-in adds to its metrics
-    what only the engine knows.
+    No HTTP path of the real one reports a setting and no metric a token. What its graphs are for (text,
+    embeddings, ranks, speech) is not on the wire either; classic models are told by their tensors.
     """
 
-    runtime: RuntimeName
-    name: str
-    why_not_told: str
-    quantities: tuple[live.Quantity, ...]
-    metrics_hint: str = ""
-    prefix_control: str | None = None
-    paths: tuple[str, ...] = field(default=(SERVER, CONFIG, MODELS, METRICS), init=False)
-
-    def recognises(self, replies: Replies) -> bool:
-        """Look for the server's name, or for its models while the path of the name is not known."""
-        name = document(replies, SERVER).get("name")
-        return name == self.name if name else self.runtime is RuntimeName.OVMS and "ovms" in owned_by(replies)
-
-    def read(self, replies: Replies, api: str) -> Reading:
-        """Read identity and states; a model can be asked when it is available and listed."""
-        version = string(document(replies, SERVER).get("version"))
-        servables = _servables(replies)
-        ready = tuple(one.name for one in servables if one.phase is Phase.READY)
-        settings = _settings(replies)
-        where = f"GET {METRICS} {_SETTING_INFO}"
-        return Reading(
-            runtime=self.runtime,
-            version=version or unversioned(f"GET {SERVER} gave no version"),
-            state=EndpointState.LISTED if ready or not servables else _STATES.get(servables[0].phase, EndpointState.LISTED),
-            api=api or "/v3",
-            detail=_sentence(servables, len(ready)),
-            models=tuple(ModelState(id=one.name, state=one.word, detail=one.detail) for one in servables),
-            askable=ready,
-            why_not="" if ready else "no model is available",
-            device=settings.get("device"),
-            seen=tuple(
-                Seen(technique=technique, control=control, value=_scalar(settings[control]), where=where)
-                for control, technique in _TECHNIQUES.items()
-                if control in settings
-            ),
-            not_told=tuple(
-                NotTold(technique=technique, control=control, why=self.why_not_told)
-                for control, technique in _TECHNIQUES.items()
-                if control not in settings
-            ),
-            first_token=_first_token(version),
-        )
-
-
-OVMS: Final = Ovms(
-    runtime=RuntimeName.OVMS,
-    name="OpenVINO Model Server",
-    why_not_told="no HTTP path of OVMS reports it; it stands in graph.pbtxt or the command line",
-    metrics_hint="start ovms with --metrics_enable",
-    quantities=(
-        live.running(live.gauge("ovms_current_graphs")),
+    runtime = RuntimeName.OVMS
+    name = "OpenVINO Model Server"
+    identity = (SERVER,)
+    paths = (SERVER, CONFIG, MODELS, METRICS)
+    metrics_hint = "start ovms with --metrics_enable"
+    why_not_told = "no HTTP path of OVMS reports it; it stands in graph.pbtxt or the command line"
+    controls: tuple[Silent, ...] = _CONTROLS
+    quantities = (
+        # Graphs count as graphs; only classic models and DAGs count as requests.
+        live.running(live.gauges("ovms_current_graphs", "ovms_current_requests")),
         live.waiting(live.never("OVMS has no metric of waiting requests")),
         live.cache_usage(live.never("OVMS writes the use of its KV cache to the log of llm_executor only")),
         live.prefix_hits(live.never("OVMS has no metric of prefix-cache hits")),
@@ -142,22 +137,73 @@ OVMS: Final = Ovms(
         live.accepted(live.never("OVMS has no metric of accepted tokens")),
         # ovms_request_time_us stays 0 for graphs.
         live.server_time(live.mean_growth("ovms_graph_processing_time_us", scale=1e-6)),
-    ),
-)
-EMBEDDED: Final = Ovms(
-    runtime=RuntimeName.OPENVINO_GENAI_EMBEDDED,
-    name="openvino-genai (embedded)",
-    why_not_told="the embedded service does not report it",
-    quantities=(
+    )
+
+    def recognises(self, replies: Replies) -> bool:
+        """Look for the server's name, or for its models while the path of the name is not known."""
+        name = document(replies, SERVER).get("name")
+        return name == self.name if name else self.runtime is RuntimeName.OVMS and "ovms" in owned_by(replies)
+
+    def questions(self, replies: Replies) -> tuple[str, ...]:
+        """Look also at the tensors of what is available; a name with a slash in it has no such path."""
+        names = [one.name for one in _servables(replies) if one.phase is Phase.READY and "/" not in one.name]
+        return (*self.paths, *map(metadata_path, names[:_MODELS_LOOKED_AT]))
+
+    def read(self, replies: Replies, api: str) -> Reading:
+        """Read identity and states; a model can be asked when it is available, listed and none of tensors."""
+        version = string(document(replies, SERVER).get("version"))
+        servables = _servables(replies)
+        ready = tuple(one.name for one in servables if one.phase is Phase.READY)
+        askable = tuple(name for name in ready if not _is_classic(replies, name))
+        settings = _settings(replies)
+        where = f"GET {METRICS} {_SETTING_INFO}"
+        seen = tuple(
+            Seen(technique=one.technique, control=one.control, value=_scalar(settings[one.control]), where=where)
+            for one in self.controls
+            if one.control in settings
+        )
+        return Reading(
+            runtime=self.runtime,
+            version=version or unversioned(f"GET {SERVER} gave no version"),
+            state=_state(servables),
+            api=api or "/v3",
+            detail=_sentence(servables, len(ready)),
+            models=tuple(_model(one, classic=_is_classic(replies, one.name)) for one in servables),
+            askable=askable,
+            why_not="" if askable else "its models take tensors, not text" if ready else "no model is available",
+            device=settings.get("device"),
+            seen=seen,
+            not_told=silences(self.controls, self.why_not_told, default_of=_DEFAULTS_OF, seen=seen),
+            first_token=_first_token(version),
+        )
+
+
+class Embedded(Ovms):
+    """The stand-in, which adds to its metrics what only the engine knows, and has no other defaults than its settings."""
+
+    runtime = RuntimeName.OPENVINO_GENAI_EMBEDDED
+    name = "openvino-genai (embedded)"
+    metrics_hint = ""
+    why_not_told = "the embedded service does not report it"
+    controls = _ENGINE_CONTROLS
+    quantities = (
         live.running(live.gauge("ovms_current_graphs")),
         live.waiting(live.never("the engine counts waiting and running requests together")),
-        live.cache_usage(live.gauge("inference_adr_embedded_cache_usage_percent", scale=0.01)),
+        live.cache_usage(live.fraction("inference_adr_embedded_cache_usage_percent", scale=0.01)),
         live.prefix_hits(live.never("OpenVINO GenAI does not count prefix-cache hits")),
         live.drafted(live.never("the embedded service has no draft model")),
         live.accepted(live.never("the embedded service has no draft model")),
         live.server_time(live.mean_growth("ovms_graph_processing_time_us", scale=1e-6)),
-    ),
-)
+    )
+
+
+OVMS: Final = Ovms()
+EMBEDDED: Final = Embedded()
+
+
+def metadata_path(name: str) -> str:
+    """Give the path of a servable's metadata; its name can change nothing but its own segment."""
+    return f"{SERVER}/models/{quote(name, safe='')}"
 
 
 def servable(name: str, versions: JsonValue) -> Servable:
@@ -179,7 +225,7 @@ def _version(entry: Mapping[str, JsonValue]) -> tuple[str, Phase, str]:
 def _servables(replies: Replies) -> tuple[Servable, ...]:
     """Join what /v1/config and the model list say, the best phase first and otherwise in their order.
 
-    Classic models can be AVAILABLE without answering for text; the list holds what a request may name.
+    The list holds what a request may name: models, DAGs and graphs alike.
     """
     found, config = listed(replies), document(replies, CONFIG)
     names = dict.fromkeys(string(entry.get("id")) for entry in found[1]) if found else {}
@@ -193,9 +239,26 @@ def _servables(replies: Replies) -> tuple[Servable, ...]:
     return tuple(sorted(judged, key=lambda one: one.phase))
 
 
+def _state(servables: tuple[Servable, ...]) -> EndpointState:
+    if not servables:
+        return EndpointState.EMPTY
+    return _STATES.get(servables[0].phase, EndpointState.LISTED)
+
+
+def _model(one: Servable, *, classic: bool) -> ModelState:
+    detail = "; ".join(filter(None, (one.detail, "a classic model: it takes tensors, not text" if classic else "")))
+    return ModelState(id=one.name, state=one.word, detail=detail)
+
+
+def _is_classic(replies: Replies, name: str) -> bool:
+    """Tell a model or a DAG by the types of its tensors."""
+    inputs = objects(document(replies, metadata_path(name)).get("inputs"))
+    return any(_TENSOR.fullmatch(string(one.get("datatype"))) for one in inputs)
+
+
 def _sentence(servables: tuple[Servable, ...], ready: int) -> str:
     if not servables:
-        return "the server lists no model"
+        return NO_MODEL
     first = servables[0]
     if not ready:
         return f"{first.name} is {first.word}" + (f": {first.detail}" if first.detail else "")

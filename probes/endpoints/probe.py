@@ -20,7 +20,15 @@ __all__ = ["INTERRUPTED", "Means", "Pacing", "Target", "find_doors", "probe_endp
 INTERRUPTED = "interrupted"
 
 # States in which something was learned that a run of its own is worth keeping for.
-_REACHED = {EndpointState.LOADING, EndpointState.FAILED, EndpointState.LISTED, EndpointState.GENERATING}
+_REACHED = {
+    EndpointState.LOADING,
+    EndpointState.EMPTY,
+    EndpointState.ANSWERS_ERROR,
+    EndpointState.FAILED,
+    EndpointState.HANGS,
+    EndpointState.LISTED,
+    EndpointState.GENERATING,
+}
 
 
 def probe_endpoint(context: Context, target: Target, *, means: Means | None = None) -> Run:
@@ -103,7 +111,8 @@ async def _probe(context: Context, door: Door, means: Means) -> Run:
 async def _probe_all(context: Context, doors: Sequence[Door], means: Means, keep: Callable[[str, Run], None]) -> None:
     turns = asyncio.Semaphore(means.pacing.at_once)
 
-    async def one(door: Door) -> None:
+    async def one(place: int, door: Door) -> None:
+        await asyncio.sleep(place * means.pacing.apart_s)
         async with turns:
             run = await _probe(context, door, means)
         keep(door.target.subject, run)
@@ -111,7 +120,7 @@ async def _probe_all(context: Context, doors: Sequence[Door], means: Means, keep
             detail = f" ({run.endpoint.detail})" if run.endpoint.detail else ""
             context.say(f"{door.target.subject}: {run.endpoint.state}{detail}")
 
-    await asyncio.gather(*(one(door) for door in doors))
+    await asyncio.gather(*(one(place, door) for place, door in enumerate(doors)))
 
 
 def service_target(name: str, service: Service, environ: Mapping[str, str]) -> Target | None:

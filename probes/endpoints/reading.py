@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final
 
 from pydantic import JsonValue
 
 from probes.endpoints.address import Address
 from probes.endpoints.fault import Fault
-from probes.endpoints.live import Quantity
 from probes.endpoints.wire import Reply
 from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelState, Scalar, Technique
 from probes.fleet import RuntimeName
@@ -22,6 +21,7 @@ Replies = Mapping[str, Reply | Fault]
 METRICS, CHAT = "/metrics", "/chat/completions"
 # Stands for the path that no server has; the real one is random.
 NOWHERE = "/<random>"
+NO_MODEL: Final = "the server lists no model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +36,16 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class NotTold:
-    """A control that this server does not let anyone read, and why; "" stands for all of the technique."""
+    """A control that this server does not let anyone read, and why; "" stands for all of the technique.
+
+    `default` is what holds if nobody set it, in the release that `default_of` names; "" where that is not known.
+    """
 
     technique: Technique
     control: str
     why: str
+    default: Scalar = ""
+    default_of: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,8 @@ class Reading:
     """An endpoint as its adapter sees it, before any text was asked for.
 
     `state` is LISTED for a server that lists what it serves. `askable` are the models that can be
-    asked without making the server load one; `why_not` says why there is none.
+    asked without making the server load one, `loadable` those that asking may load; `why_not` says why
+    none is askable.
     """
 
     runtime: RuntimeName
@@ -58,6 +64,7 @@ class Reading:
     detail: str = ""
     models: tuple[ModelState, ...] = ()
     askable: tuple[str, ...] = ()
+    loadable: tuple[str, ...] = ()
     why_not: str = ""
     facts: Mapping[str, ModelFacts] = field(default_factory=dict)
     device: str | None = None
@@ -66,30 +73,47 @@ class Reading:
     first_token: FirstToken = FirstToken.FIRST_OUTPUT
 
 
-class Adapter(Protocol):
-    """One runtime's words. Everything is a function of answers; an adapter never asks by itself."""
+@dataclass(frozen=True, kw_only=True)
+class Silent:
+    """A control that no answer of a runtime shows, with its default; "" where documents give none."""
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """What else to ask once the runtime is recognised."""
+    technique: Technique
+    control: str
+    default: Scalar = ""
 
-    @property
-    def quantities(self) -> tuple[Quantity, ...]:
-        """The figures its metrics give."""
 
-    @property
-    def metrics_hint(self) -> str:
-        """How its metrics are switched on."""
+def silences(controls: Iterable[Silent], why: str, *, default_of: str, seen: Iterable[Seen] = ()) -> tuple[NotTold, ...]:
+    """Say of each control that was not seen after all why it is not told."""
+    known = {one.control for one in seen}
+    return tuple(
+        NotTold(
+            technique=one.technique,
+            control=one.control,
+            why=why,
+            default=one.default,
+            default_of=default_of if one.default != "" else "",
+        )
+        for one in controls
+        if one.control not in known
+    )
 
-    @property
-    def prefix_control(self) -> str | None:
-        """The switch that cached prompt tokens prove to be on."""
 
-    def recognises(self, replies: Replies) -> bool:
-        """Tell by the shape of bodies, never by a status: some servers answer 200 to any path."""
+def absences(techniques: Iterable[Technique], why: str) -> tuple[NotTold, ...]:
+    """Say of whole techniques why this server has nothing to tell about them."""
+    return tuple(NotTold(technique=technique, control="", why=why) for technique in techniques)
 
-    def read(self, replies: Replies, api: str) -> Reading:
-        """Read the answers; `api` is the prefix that the address names, or ''."""
+
+def per_model(
+    technique: Technique, control: str, values: Mapping[str, Scalar], where: str
+) -> tuple[tuple[Seen, ...], tuple[NotTold, ...]]:
+    """Read a setting that each loaded model has for itself: one value if they agree, else what differs."""
+    if not values:
+        return (), (NotTold(technique=technique, control=control, why=f"no loaded model shows it in {where}"),)
+    # True is no 1: settings of different kinds never agree.
+    if len({(type(value), value) for value in values.values()}) == 1:
+        return (Seen(technique=technique, control=control, value=next(iter(values.values())), where=where),), ()
+    told = ", ".join(f"{model} {value}" for model, value in values.items())
+    return (), (NotTold(technique=technique, control=control, why=f"it differs between the loaded models: {told}"),)
 
 
 def list_paths(address: Address) -> tuple[str, ...]:
@@ -105,15 +129,31 @@ def document(replies: Replies, path: str) -> dict[str, JsonValue]:
     return {}
 
 
+def objects(value: JsonValue) -> tuple[dict[str, JsonValue], ...]:
+    """Give the objects of a JSON list; empty for anything else."""
+    return tuple(one for one in value if isinstance(one, dict)) if isinstance(value, list) else ()
+
+
+def nested(value: Mapping[str, JsonValue], *names: str) -> dict[str, JsonValue]:
+    """Follow names into nested JSON objects; empty where there is none."""
+    inner: JsonValue = dict(value)
+    for name in names:
+        inner = inner.get(name) if isinstance(inner, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
 def listed(replies: Replies) -> tuple[str, tuple[dict[str, JsonValue], ...]] | None:
-    """Find a model list of the OpenAI shape and give the API prefix it lies under and its entries."""
+    """Find a model list of the OpenAI shape and give the API prefix it lies under and its entries.
+
+    A list without models may be `null`: Go writes an empty slice so, and Ollama is written in Go.
+    """
     for path in replies:
         prefix, models, rest = path.rpartition("/models")
-        body = document(replies, path) if models and not rest else {}
-        entries = body.get("data")
-        named = [e for e in entries if isinstance(e, dict) and string(e.get("id"))] if isinstance(entries, list) else []
-        if named or (isinstance(entries, list) and body.get("object") == "list"):
-            return prefix, tuple(named)
+        body = document(replies, path) if models and not rest and not prefix.startswith("/api") else {}
+        entries, typed = body.get("data"), body.get("object") == "list"
+        named = tuple(entry for entry in objects(entries) if string(entry.get("id")))
+        if named or (typed and (isinstance(entries, list) or ("data" in body and entries is None))):
+            return prefix, named
     return None
 
 
@@ -136,3 +176,9 @@ def words_of(reply: Reply) -> str:
 def unversioned(why: str) -> Missing:
     """Say why a version is not known."""
     return Missing(missing=MissingReason.NOT_MEASURED, detail=why)
+
+
+def untold_facts(id: str, why: str = "the model list does not tell it") -> ModelFacts:
+    """Give a model of which nothing but its id is known."""
+    silent = Missing(missing=MissingReason.NOT_MEASURED, detail=why)
+    return ModelFacts(id=id, revision=silent, sha256=silent, quantization=silent, bytes=silent)

@@ -16,7 +16,7 @@ from probes.endpoints.live import live_metrics
 from probes.endpoints.measures import request_metrics
 from probes.endpoints.metrics import Sample, Scrape, ScrapeState
 from probes.endpoints.quoting import ITEMS, Quoter
-from probes.endpoints.reading import METRICS, Reading, Seen
+from probes.endpoints.reading import METRICS, NotTold, Reading, Seen
 from probes.endpoints.wire import Reply
 from probes.evidence import (
     Decoding,
@@ -183,18 +183,19 @@ def _load(findings: Findings) -> Load | Missing:
 
 def _native(findings: Findings, seen: tuple[Seen, ...], quoter: Quoter) -> dict[str, JsonValue]:
     detection, reading = findings.detection, findings.detection.reading
+    private = detection.adapter.private if detection.adapter else frozenset()
+    figures = detection.adapter.metrics if detection.adapter else METRICS
     native: dict[str, JsonValue] = {
-        "answers": {path: _reply(path, reply, quoter) for path, reply in detection.replies.items()},
+        "answers": {
+            path: _reply(reply, quoter, private=path in private, figures=path == figures)
+            for path, reply in detection.replies.items()
+        },
         "requests": [_request(one, quoter) for one in findings.asked],
         "read_from": {one.control: one.where for one in seen},
     }
     if reading is not None:
         known = {one.control for one in seen}
-        native["not_told"] = [
-            {"technique": one.technique.value, "control": one.control, "why": one.why}
-            for one in reading.not_told
-            if one.control not in known
-        ]
+        native["not_told"] = [_not_told(one, quoter) for one in reading.not_told if one.control not in known]
         native["first_token"] = reading.first_token.value
     if findings.asked:
         native["prompt"] = PROMPT
@@ -204,13 +205,23 @@ def _native(findings: Findings, seen: tuple[Seen, ...], quoter: Quoter) -> dict[
     return native
 
 
-def _reply(path: str, reply: Reply | Fault, quoter: Quoter) -> JsonValue:
+def _not_told(one: NotTold, quoter: Quoter) -> JsonValue:
+    told: dict[str, JsonValue] = {
+        "technique": one.technique.value,
+        "control": one.control,
+        "why": quoter.line(one.why),
+    }
+    return told | {"default": one.default, "default_of": one.default_of} if one.default_of else told
+
+
+def _reply(reply: Reply | Fault, quoter: Quoter, *, private: bool, figures: bool) -> JsonValue:
+    """Keep an answer, but of figures, which stand elsewhere, and of private ones only how long they were."""
     if isinstance(reply, Fault):
         return {"fault": reply.kind.value, "words": quoter.line(reply.words)}
     kept: dict[str, JsonValue] = {"status": reply.status, "content_type": quoter.line(reply.content_type, 80)}
     if reply.server:
         kept["server"] = quoter.line(reply.server, 80)
-    if path == METRICS:
+    if private or figures:
         return {**kept, "bytes": len(reply.body)}
     as_text = reply.document is None or len(reply.body) > _MAX_JSON_BYTES
     return {**kept, "body": quoter.text(reply.text, 600) if as_text else quoter.json(reply.document)}

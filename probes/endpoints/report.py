@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
 
 from probes.evidence import Metric, Missing, Run
 
@@ -34,9 +36,17 @@ def _lines(run: Run) -> Iterator[str]:
         if metric.name in _SHOWN:
             yield f"  measured  {metric.name} {_value(metric)}"
     silent = run.native.get("not_told")
-    controls = [str(one.get("control")) for one in silent if isinstance(one, dict)] if isinstance(silent, list) else []
-    if named := [control for control in controls if control]:
-        yield f"  not told  {', '.join(named)}"
+    for one in silent if isinstance(silent, list) else ():
+        if isinstance(one, dict) and one.get("control"):
+            yield f"  not told  {one['control']} ({one['technique']}){_default(one)}"
+
+
+def _default(untold: Mapping[str, JsonValue]) -> str:
+    """Say what holds unless somebody set it, and in which release."""
+    if "default" not in untold:
+        return ""
+    default = untold["default"]
+    return f": {str(default).lower() if isinstance(default, bool) else default} unless set, in {untold['default_of']}"
 
 
 def _value(metric: Metric) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import ipaddress
+import socket
 import ssl
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -46,8 +51,41 @@ class _Backend(httpcore.AsyncNetworkBackend):
         self._inner = httpcore.AnyIOBackend()
         self._arrival = arrival
 
-    async def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
-        return _Connection(await self._inner.connect_tcp(*args, **kwargs), self._arrival)
+    async def connect_tcp(self, host: str, port: int, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+        await _resolved(host, port)
+        return _Connection(await self._inner.connect_tcp(host, port, *args, **kwargs), self._arrival)
+
+
+async def _resolved(host: str, port: int) -> None:
+    """Wait until the system knows a name, in a thread of its own.
+
+    A name server that does not answer keeps a thread for a minute, and cannot be cancelled. The event loop has a
+    handful of threads for names; without this, a few such names would delay every other service, and the end.
+    """
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host)
+        return
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def tell(failure: BaseException | None) -> None:
+        if not done.done():
+            done.set_result(None) if failure is None else done.set_exception(failure)
+
+    def resolve() -> None:
+        failure: BaseException | None = None
+        try:
+            socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as exc:
+            failure = exc
+        with contextlib.suppress(RuntimeError):  # the loop is over
+            loop.call_soon_threadsafe(tell, failure)
+
+    threading.Thread(target=resolve, daemon=True).start()
+    try:
+        await done
+    except socket.gaierror as exc:
+        raise httpcore.ConnectError(str(exc)) from exc
 
 
 class _Connection(httpcore.AsyncNetworkStream):

@@ -7,8 +7,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from probes.endpoints import live
+from probes.endpoints.adapter import Adapter
 from probes.endpoints.metrics import Scrape, scrape
-from probes.endpoints.reading import METRICS, NotTold, Reading, Replies, Seen, document, listed, owned_by, unversioned
+from probes.endpoints.reading import (
+    METRICS,
+    NO_MODEL,
+    NotTold,
+    Reading,
+    Replies,
+    Seen,
+    Silent,
+    document,
+    listed,
+    owned_by,
+    silences,
+    unversioned,
+)
 from probes.evidence import EndpointState, ModelState, Scalar, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import string
@@ -16,27 +30,37 @@ from probes.load.untrusted import string
 VERSION = "/version"
 _CACHE_CONFIG: Final = "vllm:cache_config_info"
 _SPECULATION: Final = "vllm:spec_decode_num_drafts_total"
-_SILENT: Final = {
-    "weight_precision": Technique.QUANTIZATION,
-    "max_num_seqs": Technique.CONTINUOUS_BATCHING,
-    "max_num_batched_tokens": Technique.CONTINUOUS_BATCHING,
-    "attention_backend": Technique.FLASH_ATTENTION,
-    "kv_transfer_config": Technique.DISAGGREGATION,
-}
+_DEFAULTS_OF: Final = "vLLM main of 2026 (vllm/config/scheduler.py @01230b40)"
+_SILENT: Final = (
+    Silent(technique=Technique.QUANTIZATION, control="weight_precision"),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="max_num_seqs", default="128, or more as the device allows"),
+    Silent(
+        technique=Technique.CONTINUOUS_BATCHING, control="max_num_batched_tokens", default="2048, or more as the device allows"
+    ),
+    Silent(technique=Technique.CONTINUOUS_BATCHING, control="enable_chunked_prefill", default=True),
+    Silent(technique=Technique.FLASH_ATTENTION, control="attention_backend", default="chosen by the platform"),
+    Silent(technique=Technique.DISAGGREGATION, control="kv_transfer_config", default="none"),
+)
 
 
-class Vllm:
+class Vllm(Adapter):
     """One scrape tells most of the cache's configuration; batch bounds and kernels stay unknown."""
 
+    runtime = RuntimeName.VLLM
     paths = (VERSION, METRICS)
-    metrics_hint = ""
-    prefix_control: str | None = "enable_prefix_caching"
-    quantities: tuple[live.Quantity, ...] = (
+    prefix_control = "enable_prefix_caching"
+    quantities = (
         live.running(live.gauge("vllm:num_requests_running")),
         live.waiting(live.gauge("vllm:num_requests_waiting")),
-        live.cache_usage(live.gauge("vllm:kv_cache_usage_perc")),
+        # Until 0.10 these names spoke of the GPU.
+        live.cache_usage(live.fraction("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")),
         # Counted in tokens, and only whole blocks (128 tokens on CPU) hit: a short prompt hits nothing.
-        live.prefix_hits(live.share_of("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total")),
+        live.prefix_hits(
+            live.first(
+                live.share_of("vllm:gpu_prefix_cache_hits_total", "vllm:gpu_prefix_cache_queries_total"),
+                live.share_of("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
+            )
+        ),
         live.drafted(live.growth("vllm:spec_decode_num_draft_tokens_total")),
         live.accepted(live.share_of("vllm:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_draft_tokens_total")),
         live.server_time(live.mean_growth("vllm:e2e_request_latency_seconds")),
@@ -54,12 +78,12 @@ class Vllm:
         return Reading(
             runtime=RuntimeName.VLLM,
             version=string(document(replies, VERSION).get("version")) or unversioned(f"GET {VERSION} gave no version"),
-            state=EndpointState.LISTED,
+            state=EndpointState.LISTED if models else EndpointState.EMPTY,
             api=api or prefix,
-            detail="" if models else "the server lists no model",
+            detail="" if models else NO_MODEL,
             models=tuple(ModelState(id=model, state="listed") for model in models),
             askable=models,
-            why_not="" if models else "the server lists no model",
+            why_not="" if models else NO_MODEL,
             seen=seen,
             not_told=tuple(_not_told({one.control for one in seen})),
         )
@@ -117,9 +141,7 @@ def _seen(metrics: Scrape) -> Iterator[Seen]:
 
 
 def _not_told(seen: set[str]) -> Iterator[NotTold]:
-    for control, technique in _SILENT.items():
-        why = "no path of vLLM reports it; it stands in the command line"
-        yield NotTold(technique=technique, control=control, why=why)
+    yield from silences(_SILENT, "no path of vLLM reports it; it stands in the command line", default_of=_DEFAULTS_OF)
     for one in _LABELS:
         if one.control not in seen:
             yield NotTold(technique=one.technique, control=one.control, why=f"its metrics have no {_CACHE_CONFIG} with it")

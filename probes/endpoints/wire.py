@@ -100,10 +100,10 @@ class Wire:
         await self._client.__aexit__(kind, exc, traceback)
 
     async def get(self, path: str, *, within_s: float) -> Reply | Fault:
-        """Get a whole body, following redirects of the same origin that lead to no login page."""
-        url = self.address.at(path)
+        """Get a whole body, following redirects of the same origin that lead to no login page, all within one deadline."""
+        url, ends = self.address.at(path), self._now() + within_s
         for _ in range(_MAX_HOPS):
-            reply = await self._exchange("GET", url, path, within_s=within_s)
+            reply = await self._exchange("GET", url, path, within_s=max(ends - self._now(), 0.0))
             if isinstance(reply, Fault) or not _redirected(reply):
                 return reply if isinstance(reply, Fault) else reply.cut or reply
             fault, following = redirect_fault(url, reply.location), urljoin(url, reply.location)
@@ -120,13 +120,18 @@ class Wire:
         within_s: float,
         take: Callable[[bytes, float], bool],
         grace_s: float = GRACE_S,
+        silence_s: float | None = None,
+        progress: Callable[[], int] = lambda: 0,
     ) -> Reply | Fault:
         """Send JSON and hand over each read with its arrival time until `take` says that the answer is over.
 
         Then the server has `grace_s` to close; some never do. A body that was cut comes back with its reason.
+        An answer whose `progress` stands still for `silence_s` is given up before `within_s`: comments that keep a
+        connection open are no progress.
         """
         url = self.address.at(path)
-        reply = await self._exchange("POST", url, path, json=dict(document), within_s=within_s, take=take, grace_s=grace_s)
+        patience = _Patience(within_s=within_s, silence_s=silence_s, progress=progress, grace_s=grace_s)
+        reply = await self._exchange("POST", url, path, json=dict(document), within_s=within_s, take=take, patience=patience)
         if isinstance(reply, Reply) and _redirected(reply):
             return redirect_fault(url, reply.location)
         return reply
@@ -140,16 +145,19 @@ class Wire:
         within_s: float,
         json: dict[str, JsonValue] | None = None,
         take: Callable[[bytes, float], bool] = lambda _read, _at_s: False,
-        grace_s: float = GRACE_S,
+        patience: _Patience | None = None,
     ) -> Reply | Fault:
         """Ask once. One deadline covers name, connection, TLS and body, however slowly bytes drip."""
         stages = _Stages(self._now)
+        patience = patience or _Patience(within_s=within_s)
+        clock = asyncio.get_running_loop().time
+        patience.begin(clock())
         self._arrival.at = None
         head: Reply | None = None
         cut: Fault | None = None
         body, over = bytearray(), False
         try:
-            async with asyncio.timeout(within_s) as deadline:
+            async with asyncio.timeout_at(patience.ends) as deadline:
                 request = self._client.build_request(method, url, json=json, extensions={"trace": stages.trace})
                 async with aclosing(await self._client.send(request, stream=True)) as response:
                     head = _head(path, response)
@@ -163,9 +171,11 @@ class Wire:
                             break
                         if take(read, at - stages.sent) and not over:
                             over = True
-                            deadline.reschedule(asyncio.get_running_loop().time() + grace_s)
+                            deadline.reschedule(clock() + patience.grace_s)
+                        elif not over and patience.renew(clock()):
+                            deadline.reschedule(patience.ends)
         except TimeoutError:
-            cut = None if over else stages.deadline(within_s, bytes_read=len(body) if head else None)
+            cut = None if over else stages.deadline(patience, bytes_read=len(body) if head else None)
         except _FOREIGN as exc:
             cut = None if over else fault_of(exc)
         if head is None:
@@ -193,6 +203,43 @@ def tls_context(place: str, *, ca_file: Path | None, insecure: bool) -> ssl.SSLC
         raise InputError([Problem(place=place, found=found, expected="a file of PEM certificates")]) from exc
 
 
+class _Patience:
+    """How long one exchange may take: `within_s` in all, and `silence_s` since it last made progress."""
+
+    def __init__(
+        self,
+        *,
+        within_s: float,
+        silence_s: float | None = None,
+        progress: Callable[[], int] = lambda: 0,
+        grace_s: float = GRACE_S,
+    ) -> None:
+        self.within_s = within_s
+        self.grace_s = grace_s
+        self.silence_s = within_s if silence_s is None else min(silence_s, within_s)
+        self._progress = progress
+        self._made = 0
+        self._last = self.ends = 0.0
+
+    def begin(self, now: float) -> None:
+        self._last = now + self.within_s
+        self.ends = min(self._last, now + self.silence_s)
+
+    def renew(self, now: float) -> bool:
+        """Wait on if progress was made; tell whether it was."""
+        made = self._progress()
+        if made <= self._made:
+            return False
+        self._made = made
+        self.ends = min(self._last, now + self.silence_s)
+        return True
+
+    @property
+    def silent(self) -> bool:
+        """Tell whether silence ended it before its time was over."""
+        return self.ends < self._last
+
+
 class _Stages:
     """When connecting began and ended and when sending began, told by httpcore's trace."""
 
@@ -214,12 +261,14 @@ class _Stages:
     def connect_s(self) -> float | None:
         return None if self._connecting is None or self._connected is None else self._connected - self._connecting
 
-    def deadline(self, within_s: float, *, bytes_read: int | None) -> Fault:
+    def deadline(self, patience: _Patience, *, bytes_read: int | None) -> Fault:
+        waited = f"{patience.silence_s if patience.silent else patience.within_s:.3g} s"
         if bytes_read is not None:
-            return Fault(kind=FaultKind.DEADLINE, words=f"not finished within {within_s:g} s; {bytes_read} bytes came")
+            stalled = f"nothing new for {waited}" if patience.silent else f"not finished within {waited}"
+            return Fault(kind=FaultKind.DEADLINE, words=f"{stalled}; {bytes_read} bytes came")
         if self._connecting is not None and self._connected is None:
-            return Fault(kind=FaultKind.UNREACHABLE, words=f"no connection within {within_s:g} s")
-        return Fault(kind=FaultKind.SILENT, words=f"accepted the connection and sent nothing for {within_s:g} s")
+            return Fault(kind=FaultKind.UNREACHABLE, words=f"no connection within {waited}")
+        return Fault(kind=FaultKind.SILENT, words=f"accepted the connection and sent nothing for {waited}")
 
 
 def _head(path: str, response: httpx.Response) -> Reply:

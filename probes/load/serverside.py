@@ -17,10 +17,9 @@ from typing import Final, Self
 from pydantic import JsonValue
 
 from probes.endpoints import live
-from probes.endpoints.detect import Detection, detect
+from probes.endpoints.detect import Detection, Limits, detect
 from probes.endpoints.fault import Fault
-from probes.endpoints.metrics import Scrape, ScrapeState, scrape
-from probes.endpoints.reading import METRICS
+from probes.endpoints.metrics import Scrape, ScrapeState
 from probes.endpoints.wire import Reply, Wire, tls_context
 from probes.evidence import Direction, Missing, MissingReason, Per
 from probes.fleet import RuntimeName
@@ -29,6 +28,7 @@ from probes.load.series import Series
 from probes.load.window import Window
 
 _QUESTION_S: Final = 3.0
+_LIMITS: Final = Limits(question_s=_QUESTION_S, all_s=5 * _QUESTION_S)
 _FIRST_PAUSE_S: Final = 1.0
 _LONGER_EACH_TIME: Final = 1.5
 _MAX_COUNTERS: Final = 60
@@ -82,7 +82,7 @@ def identify(gate: Gate, tls: ssl.SSLContext | None, expected: RuntimeName | Non
         async with Wire(gate.address, key=gate.key, tls=tls) as wire:
             nowhere = f"/{secrets.token_hex(6)}"
             has_key = gate.key is not None
-            return await detect(wire, expected=expected, nowhere=nowhere, within_s=_QUESTION_S, has_key=has_key)
+            return await detect(wire, expected=expected, nowhere=nowhere, limits=_LIMITS, has_key=has_key)
 
     return asyncio.run(ask())
 
@@ -90,7 +90,7 @@ def identify(gate: Gate, tls: ssl.SSLContext | None, expected: RuntimeName | Non
 class Scraper:
     """Reads the metrics of a server whose runtime is known between `with` and its end.
 
-    A runtime that is not known is not asked: TensorRT-LLM empties its metrics with each reading. Between the first and
+    A runtime that is not known is not asked: TensorRT-LLM empties `/metrics` with each reading. Between the first and
     the last reading there are few, further and further apart, because a reading costs the server time.
     """
 
@@ -102,8 +102,8 @@ class Scraper:
         self._during = during
         adapter = detection.adapter
         self._why: Missing | None = None
-        if adapter is None or METRICS not in adapter.paths:
-            words = "the runtime is not known, and some servers empty their metrics when they are read"
+        if adapter is None or not adapter.metrics:
+            words = "no page of metrics is known of this runtime, and some servers empty theirs when it is read"
             self._why = Missing(missing=MissingReason.UNSUPPORTED, detail=words)
 
     def __enter__(self) -> Self:
@@ -128,7 +128,7 @@ class Scraper:
         if self._why is not None or adapter is None or reading is None:
             why = self._why or Missing(missing=MissingReason.NOT_MEASURED)
             return Told(series=tuple(_series(name, why) for name in _NAMES), native={})
-        scrapes = [(at, scrape(_inflated(reply))) for at, reply in self._readings]
+        scrapes = [(at, adapter.scrape(_inflated(reply))) for at, reply in self._readings]
         return tell(scrapes, window, reading.runtime, adapter.quantities, adapter.metrics_hint)
 
     def _run(self) -> None:
@@ -139,10 +139,11 @@ class Scraper:
 
     def _read(self) -> None:
         """Keep the bytes, and parse them when the load is over."""
+        path = self._detection.adapter.metrics if self._detection.adapter else ""
 
         async def ask() -> Reply | Fault:
             async with Wire(self._gate.address, key=self._gate.key, tls=self._tls) as wire:
-                return await wire.get(METRICS, within_s=_QUESTION_S)
+                return await wire.get(path, within_s=_QUESTION_S)
 
         reply = asyncio.run(ask())
         kept = replace(reply, body=zlib.compress(reply.body, 1)) if isinstance(reply, Reply) else reply

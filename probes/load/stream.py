@@ -75,6 +75,11 @@ class Decoder:
         )
 
     @property
+    def events(self) -> int:
+        """How many events could be read so far; comments are none."""
+        return self._events
+
+    @property
     def _closed(self) -> bool:
         return self._terminated or self._failure is not None
 

@@ -2,7 +2,8 @@
 
     python llamacpp_server.py MODEL.gguf PORT [NAME=VALUE ...]
 
-NAME is an attribute of llama.cpp's CommonParams and VALUE a Python literal, such as n_parallel=2.
+NAME is an attribute of llama.cpp's CommonParams and VALUE a Python literal such as n_parallel=2, a member of one of its
+enums such as cache_type_k=GGML_TYPE_Q8_0, or a list of those.
 """
 
 from __future__ import annotations
@@ -27,10 +28,18 @@ def main(model: str, port: str, *settings: str) -> None:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
     for setting in settings:
         name, _, value = setting.partition("=")
-        _set(params, name, ast.literal_eval(value))
+        _set(params, name, _read(value))
     server = xllamacpp.Server(params)
     print(f"READY {server.listening_address}", flush=True)  # noqa: T201
     signal.pause()
+
+
+def _read(text: str) -> Any:
+    if text.startswith("["):
+        return [_read(one.strip()) for one in text.strip("[]").split(",")]
+    enums = (xllamacpp.ggml_type, xllamacpp.common_speculative_type, xllamacpp.llama_flash_attn_type)
+    member = next((getattr(enum, text) for enum in enums if hasattr(enum, text)), None)
+    return ast.literal_eval(text) if member is None else member
 
 
 def _set(params: Any, name: str, value: Any) -> None:

@@ -27,6 +27,7 @@ from gen.knowledge.schema import (
     same_value,
 )
 from probes import strictyaml
+from probes.endpoints.adapters import ADAPTERS
 from probes.errors import InputError
 from probes.evidence import Technique
 from probes.fleet import RuntimeName, ServiceKind
@@ -84,6 +85,14 @@ def test_a_setting_belongs_to_one_control_of_its_runtime() -> None:
 def test_every_runtime_of_an_inventory_is_an_engine_or_known_to_be_none() -> None:
     without = {RuntimeName.NONE, RuntimeName.OPENAI_COMPATIBLE}
     assert set(ENGINES) == set(RuntimeName) - without
+
+
+def test_every_control_that_an_adapter_speaks_of_is_known() -> None:
+    for runtime, adapter in ADAPTERS.items():
+        reading = adapter.read({}, "")
+        spoken = {one.control for one in reading.not_told if one.control}
+        known = {setting for control in knowledge().controls[ENGINES[runtime]] for setting in control.settings}
+        assert spoken <= known, runtime
 
 
 def test_the_settings_of_the_shipped_inventory_play_the_roles_that_rules_ask_for() -> None:

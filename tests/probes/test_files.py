@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -15,14 +16,19 @@ from probes.errors import HostError
 from probes.files import TakenError, ensure_writable, write_atomic, write_new
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def full_disk() -> Iterator[None]:
-    """Let no file grow beyond 1 KiB, as on a full disk: making one works, filling it does not."""
+    """Let no file grow beyond 1 KiB, as on a full disk: making one works, filling it does not.
+
+    Only while it is entered: the limit holds for whatever pytest itself is writing, too.
+    """
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 @pytest.fixture
@@ -33,16 +39,15 @@ def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "link", refuse)
 
 
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_is_found_before_anything_is_measured(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=rf"{tmp_path}: cannot be written \(File too large\); expected .* 256 KiB to spare"):
+    told = rf"{tmp_path}: cannot be written \(File too large\); expected .* 256 KiB to spare"
+    with full_disk(), pytest.raises(HostError, match=told):
         ensure_writable(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("full_disk")
 def test_a_disk_that_fills_up_later_is_told_with_the_file_that_was_lost(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=rf"{tmp_path}/run\.json: cannot be written \(File too large\)"):
+    with full_disk(), pytest.raises(HostError, match=rf"{tmp_path}/run\.json: cannot be written \(File too large\)"):
         write_new(tmp_path / "run.json", bytes(2048))
     assert list(tmp_path.iterdir()) == []
 

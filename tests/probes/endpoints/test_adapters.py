@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.endpoints.detect import ADAPTERS, FALLBACK
+from probes.endpoints.adapter import Adapter
+from probes.endpoints.adapters import ADAPTERS, FALLBACK
 from probes.endpoints.live import live_metrics
 from probes.endpoints.llamacpp import LlamaCpp
 from probes.endpoints.metrics import parse
 from probes.endpoints.openai import OpenAiCompatible
 from probes.endpoints.ovms import EMBEDDED, OVMS, Phase, servable
-from probes.endpoints.reading import NOWHERE, Adapter, Reading, Replies
+from probes.endpoints.reading import NOWHERE, Reading, Replies
 from probes.endpoints.vllm import Vllm
 from probes.endpoints.wire import Reply
 from probes.evidence import EndpointState, Metric, Missing, Technique
@@ -114,7 +115,7 @@ def test_ovms_model_is_as_good_as_its_best_version() -> None:
         ),
         (config(a=[status("LOADING", "UNKNOWN")], b=[status("AVAILABLE")]), EndpointState.LISTED, "1 of 2 models available"),
         (config(a=[status("END")]), EndpointState.LISTED, "a is END: retired"),
-        ({}, EndpointState.LISTED, "the server lists no model"),
+        ({}, EndpointState.EMPTY, "the server lists no model"),
     ],
 )
 def test_ovms_state_of_the_server(models: dict[str, Any], state: EndpointState, detail: str) -> None:
@@ -180,7 +181,7 @@ def test_embedded_service_is_never_taken_for_ovms_and_tells_its_settings() -> No
 
 
 def llamacpp_replies() -> Replies:
-    return recorded("llamacpp", "get_models", "get_props", "get_health", "get_metrics")
+    return recorded("llamacpp", "get_models", "get_props", "get_slots", "get_health", "get_metrics")
 
 
 def test_llamacpp_tells_weights_slots_context_and_speculation() -> None:
@@ -192,6 +193,21 @@ def test_llamacpp_tells_weights_slots_context_and_speculation() -> None:
     assert isinstance(reading.version, Missing)
     assert "b0-unknown" in reading.version.detail
     assert {"flash_attn", "cache_type_k", "cont_batching"} <= {one.control for one in reading.not_told}
+
+
+def test_llamacpp_that_drafts_is_not_said_to_draft_nothing() -> None:
+    """Its /props says 'none' all the same, as a real server with a draft model does."""
+    drafts = [{"id": 0, "n_ctx": 2048, "speculative": True, "is_processing": False}]
+    reading = LlamaCpp().read({**llamacpp_replies(), "/slots": answered("/slots", drafts)}, "")
+    assert "spec_type" not in settings(reading)
+    why = next(one.why for one in reading.not_told if one.control == "spec_type")
+    assert why == "GET /slots says that slots draft, and no path says by which method"
+
+
+def test_llamacpp_without_slots_does_not_tell_whether_it_drafts() -> None:
+    refused = answered("/slots", {"error": {"code": 501, "message": "not supported"}}, 501)
+    reading = LlamaCpp().read({**llamacpp_replies(), "/slots": refused}, "")
+    assert "spec_type" not in settings(reading)
 
 
 def test_llamacpp_that_loads_is_recognised_by_its_own_words() -> None:
@@ -271,11 +287,10 @@ def test_fallback_reads_an_ollama_list_in_place_of_an_openai_one() -> None:
     assert OpenAiCompatible().read(found, "").askable == ("smollm2-135m",)
 
 
-@pytest.mark.parametrize(("owner", "name"), [("library", "Ollama"), ("organization_owner", "LM Studio")])
-def test_fallback_does_not_make_a_server_load_a_model(owner: str, name: str) -> None:
-    reading = OpenAiCompatible().read(replies(v1_models=listing("a", owner=owner)), "")
-    assert reading.askable == ()
-    assert reading.why_not.startswith(name)
+def test_fallback_does_not_make_an_ollama_behind_a_proxy_load_a_model() -> None:
+    reading = OpenAiCompatible().read(replies(v1_models=listing("a", owner="library")), "")
+    assert (reading.askable, reading.loadable) == ((), ("a",))
+    assert reading.why_not.startswith("Ollama loads a model")
 
 
 def test_server_without_a_list_is_recognised_by_a_chat_path_that_wants_a_post() -> None:

@@ -193,7 +193,53 @@ def figure(reader: live.Reader, before: str, after: str | None) -> Metric:
 
 
 def test_gauge_is_read_before_the_probes_own_requests() -> None:
-    assert figure(live.gauge("g", scale=0.01), "g 50", "g 90").samples == (0.5,)
+    assert figure(live.gauge("g"), "g 5", "g 9").samples == (5.0,)
+    assert figure(live.fraction("g", scale=0.01), "g 50", "g 90").samples == (0.5,)
+
+
+def test_counts_of_engines_are_added_and_their_shares_are_averaged() -> None:
+    text = 'g{engine="0"} 3\ng{engine="1"} 4\nu{engine="0"} 0.9\nu{engine="1"} 0.7'
+    assert figure(live.gauge("g"), text, None).samples == (7.0,)
+    assert figure(live.fraction("u"), text, None).samples[0] == pytest.approx(0.8)
+
+
+def test_what_a_server_counts_twice_is_counted_once() -> None:
+    text = 'g{tp_rank="0"} 3\ng{tp_rank="1"} 3\ng{tp_rank="0",priority="1"} 2\nother 9'
+    assert figure(live.gauge("g", once={"tp_rank": "0", "priority": ""}), text, None).samples == (3.0,)
+
+
+def test_metrics_are_found_under_the_names_of_older_releases() -> None:
+    assert figure(live.gauge("new", "old"), "old 4", None).samples == (4.0,)
+    assert figure(live.fraction("new", "old"), "old 0.5", None).samples == (0.5,)
+    both = live.first(live.growth("old"), live.growth("new"))
+    assert figure(both, "new 1", "new 3").samples == (2.0,)
+    assert figure(both, "old 1", "old 4").samples == (3.0,)
+    missed = figure(both, "x 1", "x 1").missing
+    assert missed is not None
+    assert missed.detail == "no new in its metrics"
+
+
+def test_counts_of_graphs_and_of_models_stand_beside_each_other() -> None:
+    reader = live.gauges("graphs", "models")
+    assert figure(reader, "graphs 1\nmodels 2", None).samples == (3.0,)
+    assert figure(reader, "models 2", None).samples == (2.0,)
+    assert figure(reader, "x 1", None).missing is not None
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "words"),
+    [
+        (live.gauge("g"), "g -1", "g says -1, which is no count"),
+        (live.gauge("g"), "g 9223372036854775807", "g says 9.22337e+18, which is no count"),
+        (live.fraction("g"), "g 1.7", "g says 1.7, which is no share of 1"),
+        (live.fraction("g"), "g 43", "g says 43, which is no share of 1"),
+        (live.fraction("g"), "g -0.1", "g says -0.1, which is no share of 1"),
+    ],
+)
+def test_figure_that_makes_no_sense_is_none(reader: live.Reader, text: str, words: str) -> None:
+    missed = figure(reader, text, None).missing
+    assert missed is not None
+    assert (missed.missing, missed.detail) == (MissingReason.FAILED, words)
 
 
 def test_growth_share_and_mean_speak_of_the_window() -> None:
@@ -209,6 +255,13 @@ def test_growth_share_and_mean_speak_of_the_window() -> None:
     ("reader", "before", "after", "reason", "words"),
     [
         (live.growth("c"), "c 10", "c 2", MissingReason.FAILED, "the server was restarted"),
+        (
+            live.growth("c"),
+            "c 10\nprocess_start_time_seconds 100",
+            "c 12\nprocess_start_time_seconds 200",
+            MissingReason.FAILED,
+            "the server was restarted",
+        ),
         (live.growth("c"), "c 10", None, MissingReason.NOT_MEASURED, "no request was sent"),
         (live.growth("c"), "c 10", "<html>", MissingReason.FAILED, "after the requests"),
         (live.gauge("g"), "x 1", "x 1", MissingReason.UNSUPPORTED, "no g in its metrics"),

@@ -28,7 +28,7 @@ from tests.probing import (
 
 
 def test_llamacpp_generates_and_tells_what_it_can(context: Context) -> None:
-    run = probe(context, recorded("llamacpp", "get_models", "get_props", "get_health", "get_metrics"))
+    run = probe(context, recorded("llamacpp", "get_models", "get_props", "get_slots", "get_health", "get_metrics"))
     assert state(run) == (EndpointState.GENERATING, "")
     assert run.kind is RunKind.ENDPOINT
     assert not isinstance(run.runtime, Missing)
@@ -85,9 +85,9 @@ def test_server_without_usage_has_no_token_speed_but_one_of_chunks(context: Cont
     assert run.settings == ()
 
 
-def test_server_that_lists_no_model_is_asked_for_the_one_in_the_inventory_only(context: Context) -> None:
+def test_server_without_a_list_is_asked_for_the_model_of_the_inventory_only(context: Context) -> None:
     handler = recorded("openvino-openai-api", "get_models", "err_method")
-    assert state(probe(context, handler)) == (EndpointState.LISTED, "the server lists no model")
+    assert state(probe(context, handler)) == (EndpointState.LISTED, "the server has no list of models")
     assert state(probe(context, handler, model="smollm2"))[0] is EndpointState.GENERATING
 
 
@@ -148,7 +148,7 @@ def test_nothing_is_asked_that_changes_a_server(context: Context) -> None:
         return inner(request)
 
     probe(context, route, expected=RuntimeName.OVMS)
-    assert asked == {"GET", "GET /v1/config", "GET /v3/models", "POST /v3/chat/completions"}
+    assert asked == {"GET", "GET /v1/config", "GET /v3/models", "GET /v2/models/llm", "POST /v3/chat/completions"}
 
 
 def test_usage_option_is_dropped_once_for_a_server_that_refuses_it(context: Context) -> None:

@@ -131,7 +131,7 @@ def test_model_id_changes_no_url_and_is_kept_as_text(context: Context, id: str) 
     assert state(run)[0] is EndpointState.GENERATING
     assert run.endpoint is not None
     assert run.endpoint.models[0].id == id
-    assert len(paths) == 5  # a random one, the list, the name of OVMS, and the two that follow
+    assert len(paths) == 5  # a random one, the list, the names of OVMS and Ollama, and the one for text
 
 
 def test_numbers_and_text_that_no_file_could_hold_are_mended(context: Context) -> None:

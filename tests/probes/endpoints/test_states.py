@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import socket
+import time
 from collections.abc import Callable
 
 import httpx
@@ -25,7 +28,7 @@ from tests.probing import (
     state,
     stream,
 )
-from tests.servers import greeting, silent, talking
+from tests.servers import greeting, hear, http, silent, talking
 
 
 def free_port() -> int:
@@ -88,7 +91,7 @@ def test_server_that_answers_200_to_unknown_paths_is_told_by_its_bodies(context:
 
     run = probe(context, route)
     assert state(run)[0] is EndpointState.LISTED
-    assert state(run)[1].startswith("LM Studio loads a model when it is asked")
+    assert state(run)[1].startswith("no model is loaded, and LM Studio loads one when it is asked")
 
 
 def test_triton_is_not_taken_for_ovms(context: Context) -> None:
@@ -106,8 +109,8 @@ def test_triton_is_not_taken_for_ovms(context: Context) -> None:
     ("location", "expected"),
     [
         ("http://other.example/", EndpointState.NOT_AN_INFERENCE_SERVER),
-        ("https://sso.example/auth?state=s3cret", EndpointState.NEEDS_KEY),
-        ("/login", EndpointState.NEEDS_KEY),
+        ("https://sso.example/auth?state=s3cret", EndpointState.NEEDS_LOGIN),
+        ("/login", EndpointState.NEEDS_LOGIN),
     ],
 )
 def test_redirect_is_told_and_not_followed(context: Context, location: str, expected: EndpointState) -> None:
@@ -173,7 +176,6 @@ def test_ovms_that_loads_for_ever_is_loading_and_one_that_failed_is_failed(conte
         ),
         (lambda: reply(500, b"<html>oops</html>", "text/html"), "HTTP 500: <html>oops"),
         (lambda: reply(200, b"<html>hello</html>", "text/html"), "HTTP 200 with HTML in place of an answer"),
-        (lambda: stream(delta(content="a"), {"error": "CL_OUT_OF_RESOURCES"}), "CL_OUT_OF_RESOURCES"),
         (lambda: stream(delta(content="a")), "the stream ended after 1 events"),
         (lambda: reply(200, b"", "text/plain"), "the stream ended without a single event"),
         (lambda: reply(302, location="http://other.example/"), "redirects to other.example/"),
@@ -191,6 +193,82 @@ def test_request_that_fails_makes_the_server_failed(context: Context, answer: Ca
     assert len(requests) == 1
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: reply(200, b'{"error":{"message":"CL_OUT_OF_RESOURCES"}}'),
+        lambda: reply(200, b'{"error":"CL_OUT_OF_RESOURCES"}'),
+        lambda: stream({"error": "CL_OUT_OF_RESOURCES"}),
+        lambda: stream(delta(content="a"), {"error": {"message": "CL_OUT_OF_RESOURCES"}}),
+    ],
+)
+def test_error_with_status_200_is_told_apart(context: Context, answer: Callable[[], httpx.Response]) -> None:
+    run = probe(context, ovms(chat=answer))
+    assert state(run) == (EndpointState.ANSWERS_ERROR, "llm: CL_OUT_OF_RESOURCES")
+    assert samples(run, "error_rate") == (1,)
+    assert missing(run, "latency_s").missing is MissingReason.FAILED
+
+
+def test_list_that_is_an_error_with_status_200_is_told_apart(context: Context) -> None:
+    def route(request: httpx.Request) -> httpx.Response:
+        answers = request.url.path == "/v1/models"
+        return reply(200, b'{"error":"backend is gone"}') if answers else reply(404, b'{"error":"unknown path"}')
+
+    assert state(probe(context, route)) == (EndpointState.ANSWERS_ERROR, "GET /v1/models: backend is gone")
+
+
+@pytest.mark.parametrize("body", [b'{"object":"list","data":[]}', b'{"object":"list","data":null}'])
+def test_server_that_lists_no_model_is_told_apart(context: Context, body: bytes) -> None:
+    def route(request: httpx.Request) -> httpx.Response:
+        return reply(200, body) if request.url.path == "/v1/models" else reply(404, b"{}")
+
+    run = probe(context, route, model="some-model")
+    assert state(run) == (EndpointState.EMPTY, "the server lists no model")
+    assert missing(run, "ttft_s").missing is MissingReason.SKIPPED
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unsupported URI: /v3/chat/completions",
+        "query field is missing in request",
+        "input field is required",
+    ],
+)
+def test_graph_for_something_else_than_text_is_listed_and_has_not_failed(context: Context, words: str) -> None:
+    body = json.dumps({"error": f"Mediapipe execution failed. MP status - INVALID_ARGUMENT: {words}"}).encode()
+    run = probe(context, ovms(chat=lambda: reply(400, body)))
+    assert state(run)[0] is EndpointState.LISTED
+    assert state(run)[1].startswith("llm is for something else than text: HTTP 400: Mediapipe execution failed")
+
+
+def test_login_page_in_the_way_of_text_is_told_apart(context: Context) -> None:
+    run = probe(context, ovms(chat=lambda: reply(302, location="https://sso.example/login?next=s3cret")))
+    assert state(run) == (EndpointState.NEEDS_LOGIN, "llm: redirects to the login page sso.example/login")
+
+
+def test_stream_that_only_comments_hangs(context: Context) -> None:
+    """A proxy's comments keep a connection open for ever; they bring no token nearer."""
+
+    def script(connection: socket.socket) -> None:
+        request = hear(connection)
+        if not request.startswith(b"POST"):
+            body = json.dumps(listed).encode() if b" /v1/models " in request else b"{}"
+            connection.sendall(http("200 OK" if body != b"{}" else "404 Not Found", body, "Content-Type: application/json"))
+            return
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        while True:
+            connection.sendall(b": ping\n\n")
+            time.sleep(0.05)
+
+    listed = {"object": "list", "data": [{"id": "m", "owned_by": "vllm"}]}
+    with talking(script) as port:
+        run = probe(context, url=f"http://127.0.0.1:{port}", limits=ProbeLimits(timeout_s=60, silence_s=0.4))
+    hangs, detail = state(run)
+    assert hangs is EndpointState.HANGS
+    assert detail.startswith("m: nothing new for 0.4 s; ")
+
+
 def test_second_request_that_fails_is_told_beside_the_first(context: Context) -> None:
     answers = [stream(*OVMS_STREAM), reply(500, b'{"error":"boom"}')]
     run = probe(context, ovms(chat=lambda: answers.pop(0)))
@@ -199,7 +277,7 @@ def test_second_request_that_fails_is_told_beside_the_first(context: Context) ->
     assert len(samples(run, "latency_s")) == 1
 
 
-def test_model_that_hangs_is_listed_and_not_generating(context: Context) -> None:
+def test_model_that_hangs_is_told_apart(context: Context) -> None:
     inner = ovms()
 
     async def route(request: httpx.Request) -> httpx.Response:
@@ -208,7 +286,7 @@ def test_model_that_hangs_is_listed_and_not_generating(context: Context) -> None
         return inner(request)
 
     run = probe(context, route, limits=ProbeLimits(timeout_s=1.5))
-    assert state(run)[0] is EndpointState.LISTED
+    assert state(run)[0] is EndpointState.HANGS
     assert "1.5 s" in state(run)[1]
     assert samples(run, "error_rate") == (1,)
     assert missing(run, "ttft_s").missing is MissingReason.FAILED
@@ -237,3 +315,13 @@ def test_other_runtime_than_the_inventory_says_is_told(context: Context) -> None
 def test_unverified_tls_is_told(context: Context) -> None:
     run = probe(context, recorded("llamacpp", "get_models"), url="https://h", insecure=True)
     assert state(run) == (EndpointState.GENERATING, "TLS not verified")
+
+
+def test_server_that_answers_each_question_late_is_not_asked_for_ever(context: Context) -> None:
+    async def route(_request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.3)
+        return reply(404, b"{}")
+
+    run = probe(context, route, pacing=Pacing(question_s=1, questions_s=1.5))
+    assert state(run)[0] is EndpointState.NOT_REACHABLE
+    assert re.fullmatch(r"it answered [12] questions and was given 1\.5 s for all", state(run)[1])

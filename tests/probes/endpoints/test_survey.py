@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import threading
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import pytest
@@ -22,6 +25,7 @@ from tests.probing import (
     service,
     stream,
 )
+from tests.servers import http, saying, talking
 
 
 def by_host(**routes: Handler) -> httpx.MockTransport:
@@ -134,3 +138,26 @@ def test_two_hundred_services_half_of_them_hanging_keep_their_order(context: Con
     assert list(seen.survey) == names
     assert [run.subject for run in runs] == names[::2]
     assert {seen.survey[name].state for name in names[1::2]} == {EndpointState.NOT_REACHABLE}
+
+
+def test_names_that_nobody_resolves_delay_no_other_service(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two dozen name servers that keep silent hold two dozen threads; the event loop alone has a handful."""
+    given_up = threading.Event()
+    resolve = socket.getaddrinfo
+
+    def patient(host: Any, *arguments: Any, **options: Any) -> Any:
+        if str(host).startswith("dark"):
+            given_up.wait(60)
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return resolve(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", patient)
+    dark = "".join(service(f"dark{n}", url=f"http://dark{n}.example") for n in range(24))
+    with talking(saying(http("404 Not Found", b"{}"))) as port:
+        inventory = fleet(dark + service("good", url=f"http://localhost:{port}"))
+        try:
+            _, seen = survey(context, inventory, {}, means=Means(pacing=Pacing(question_s=1)))
+        finally:
+            given_up.set()
+    assert {seen.survey[name].detail for name in seen.survey if name != "good"} == {"no connection within 1 s"}
+    assert seen.survey["good"].state is EndpointState.NOT_AN_INFERENCE_SERVER

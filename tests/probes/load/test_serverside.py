@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from probes.endpoints.adapters import ADAPTERS
 from probes.endpoints.address import parse_address
-from probes.endpoints.detect import ADAPTERS
 from probes.endpoints.metrics import Scrape, parse
 from probes.evidence import MissingReason
 from probes.fleet import RuntimeName
@@ -163,10 +163,10 @@ def test_known_server_is_read_before_and_after() -> None:
     assert found["server_generated_tokens"].samples == (2.0,)
 
 
-def test_server_that_is_not_known_is_not_asked_for_metrics() -> None:
-    """TensorRT-LLM empties its metrics with each reading."""
+def test_metrics_that_a_reading_empties_are_not_read() -> None:
+    """TensorRT-LLM empties `/metrics` with each reading, and an unknown server may do the same."""
     asked: list[str] = []
-    with talking(serving(models("tensorrt_llm"), [b"[]"], asked)) as port:
+    with talking(serving(models("somebody"), [b"[]"], asked)) as port:
         gate = Gate(address=parse_address(f"http://127.0.0.1:{port}/v1", "test"))
         scraper = Scraper(gate, None, identify(gate, None))
         with scraper:
