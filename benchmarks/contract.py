@@ -24,7 +24,8 @@ from gen.contract import QUANTITIES, ContractMetric
 from gen.judgement import judge_run
 from gen.spread import summary
 from gen.words import Verdict
-from probes.evidence import Run, read_run
+from probes.archive import read_run
+from probes.evidence import Run
 from probes.fleet import Gates
 from tests.engines.llamacpp import llamacpp
 

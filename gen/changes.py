@@ -21,8 +21,9 @@ from gen.records.naming import distinct_name, record_name
 from gen.records.record import Confirm, EvidenceRef, Probe
 from gen.records.text import render_draft
 from gen.words import Applicability, Status
+from probes.archive import canonical
 from probes.errors import UsageError
-from probes.evidence import Run, RunKind, Technique, canonical
+from probes.evidence import Run, RunKind, Technique
 from probes.fleet import Fleet
 
 LOCAL = "local"

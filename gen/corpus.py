@@ -7,8 +7,9 @@ from pathlib import Path
 
 from gen.knowledge import Knowledge, load_knowledge
 from gen.records import Record, read_records
+from probes.archive import read_runs
 from probes.errors import Problem
-from probes.evidence import LocalScope, Run, read_runs
+from probes.evidence import LocalScope, Run
 from probes.fleet import Fleet, load_fleet
 
 

@@ -11,8 +11,9 @@ from datetime import date
 from pathlib import Path
 
 from gen.records import Record
+from probes.archive import read_run
 from probes.errors import HostError, InputError, Problem, UsageError
-from probes.evidence import Run, read_run
+from probes.evidence import Run
 from probes.files import write_new
 
 # Names end up in links and on other people's disks.

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import re
-import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, JsonValue, ValidationError, model_validator
+from pydantic import Field, JsonValue, model_validator
 
-from probes.errors import HostError, InputError, Problem
-from probes.files import TakenError, write_new
-from probes.schema import Model, problems_of
+from probes.schema import Model
 
 SCHEMA: Final = "inference-adr/run/1"
-MAX_FILE_BYTES = 16 * 2**20
-_MOST_NAMESAKES: Final = 1000
 
 Scalar = bool | int | float | str
 
@@ -450,146 +442,7 @@ def slug(text: str) -> str:
     return words or "x" + hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def canonical(document: JsonValue) -> bytes:
-    """Serialise for hashing: sorted keys, no spaces, UTF-8, no NaN (RFC 8785 in spirit)."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-
-def content_hash(document: dict[str, JsonValue]) -> str:
-    """Hash everything but the hash itself."""
-    body = {key: value for key, value in document.items() if key != "content_sha256"}
-    return hashlib.sha256(canonical(body)).hexdigest()
-
-
-def seal(run: Run) -> Run:
-    """Return the run with its content hash filled in."""
-    return run.model_copy(update={"content_sha256": content_hash(_document(run))})
-
-
-def write_run(run: Run, folder: Path) -> Path:
-    """Seal a run and write it as `<id>.json`; never replaces a file.
-
-    A run that began in the same second as one of the same name gets the first free number at the end of its id.
-
-    Raises:
-        HostError: the folder is read-only or full; the message names the file.
-    """
-    for named in _named(run):
-        path = folder / f"{named.id}.json"
-        text = json.dumps(_document(seal(named)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        try:
-            write_new(path, text.encode())
-        except TakenError:
-            continue
-        return path
-    raise HostError(f"{folder / run.id}.json: {_MOST_NAMESAKES} runs have this name already; expected a free one")
-
-
-def read_run(path: Path, name: str | None = None) -> Run:
-    """Read one evidence file and check schema, name and hash.
-
-    Raises:
-        InputError: with every problem found; `name` replaces the path in messages.
-    """
-    place = name or path.name
-    text = _text(path, place)
-    try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as exc:
-        raise InputError([Problem(place=place, found=f"is not JSON ({exc})", expected="a whole evidence file")]) from exc
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
-        raise InputError([Problem(place=f"{place}: schema", found=f"is {found!r}", expected=repr(SCHEMA))])
-    try:
-        run = Run.model_validate_json(text)
-    except ValidationError as exc:
-        raise InputError(problems_of(exc, lambda loc: f"{place}: {'.'.join(map(str, loc))}")) from exc
-    found_hash = content_hash(document)
-    problems = []
-    if run.content_sha256 != found_hash:
-        problems.append(
-            Problem(
-                place=f"{place}: content_sha256",
-                found=f"does not match the content ({found_hash[:12]}…)",
-                expected=f"{run.content_sha256[:12]}…; evidence is never edited, measure again with `nox -s probe`",
-            )
-        )
-    if path.stem != run.id:
-        problems.append(Problem(place=f"{place}: id", found=f"is {run.id!r}", expected=f"the file's name, {path.stem!r}"))
-    if problems:
-        raise InputError(problems)
-    return run
-
-
-def read_runs(folder: Path) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
-    """Read every evidence file of a folder, oldest first; a damaged file is a problem and stops no other.
-
-    So is a folder that cannot be read; one that is not there holds no runs.
-    """
-    place = _place(folder)
-    runs: list[Run] = []
-    problems: list[Problem] = []
-    try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))  # noqa: PTH208 (Path.glob hides errors)
-    except FileNotFoundError:
-        names = []
-    except OSError as exc:
-        names = []
-        problems.append(Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a folder of evidence files"))
-    for name in names:
-        try:
-            runs.append(read_run(folder / name, f"{place}/{name}"))
-        except InputError as exc:
-            problems.extend(exc.problems)
-    return tuple(sorted(runs, key=lambda run: (run.started_at, run.id))), tuple(problems)
-
-
 def newest(runs: Iterable[Run], kind: RunKind, subject: str) -> Run | None:
     """Pick the newest valid run of a kind and subject."""
     matching = [run for run in runs if run.kind is kind and run.subject == subject and run.validity.valid]
     return max(matching, key=lambda run: (run.started_at, run.id), default=None)
-
-
-def _named(run: Run) -> Iterator[Run]:
-    """Give the run under its own id, then under each of its numbered ones; what it says of itself follows."""
-    yield run
-    for number in range(2, _MOST_NAMESAKES + 1):
-        name = f"{run.id}-{number}"
-        settings = tuple(
-            one.model_copy(update={"provenance": one.provenance.model_copy(update={"source": name})})
-            if one.provenance.source == run.id
-            else one
-            for one in run.settings
-        )
-        yield run.model_copy(update={"id": name, "settings": settings})
-
-
-def _text(path: Path, place: str) -> str:
-    """Read a regular file; a pipe would wait for a writer, and a byte order mark is no content."""
-    try:
-        state = path.stat()
-        if not stat.S_ISREG(state.st_mode):
-            raise InputError([Problem(place=place, found="is no regular file", expected="an evidence file")])
-        if state.st_size > MAX_FILE_BYTES:
-            raise InputError([Problem(place=place, found=f"has {state.st_size} bytes", expected=f"at most {MAX_FILE_BYTES}")])
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise InputError([Problem(place=place, found="is not UTF-8", expected="a whole evidence file")]) from exc
-    except OSError as exc:
-        raise InputError([Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a readable file")]) from exc
-
-
-def _place(folder: Path) -> str:
-    """Name a folder as it stands in the repository: from `adr` on where it lies there."""
-    parts = folder.absolute().parts
-    start = len(parts) - 1 - parts[::-1].index("adr") if "adr" in parts[:-1] else -2
-    return "/".join(parts[start:])
-
-
-def _document(run: Run) -> dict[str, JsonValue]:
-    document: dict[str, JsonValue] = json.loads(run.model_dump_json())
-    return document
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from probes.archive import write_run
 from probes.context import Context
 from probes.declared.probe import probe_declared
 from probes.devices import probe as devices
 from probes.endpoints.embedded.server import running
 from probes.endpoints.probe import INTERRUPTED, Target, probe_endpoint, survey
-from probes.evidence import Run, write_run
+from probes.evidence import Run
 from probes.files import ensure_writable
 from probes.fleet import Fleet, RuntimeName
 from probes.micro.catalogue import Extent, of_extent

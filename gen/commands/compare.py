@@ -22,8 +22,9 @@ from gen.noise import Noise
 from gen.spread import Spread, quantity
 from gen.verdict import Comparison
 from gen.words import Verdict
+from probes.archive import read_run
 from probes.errors import UsageError
-from probes.evidence import Run, read_run
+from probes.evidence import Run
 from probes.fleet import Gates
 
 

@@ -12,7 +12,8 @@ from gen.assessment import Assessment
 from gen.pages.atlas import Atlas
 from gen.pages.matrix import rows
 from gen.paths import SAFE_NAME, names
-from probes.evidence import Run, content_hash
+from probes.archive import content_hash
+from probes.evidence import Run
 
 MATRIX = "matrix.json"
 INDEX = "evidence/index.json"

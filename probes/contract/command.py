@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from probes.archive import write_run
 from probes.context import Context
 from probes.contract.arguments import shape_of
 from probes.contract.block import Block, block_of
@@ -22,7 +23,7 @@ from probes.contract.shape import ContractShape, limited
 from probes.contract.side import Side, SideKind, read_side
 from probes.endpoints.address import ignored_proxies
 from probes.errors import UsageError
-from probes.evidence import Run, write_run
+from probes.evidence import Run
 from probes.files import ensure_writable
 from probes.fleet import Fleet, load_fleet
 from probes.lock import alone

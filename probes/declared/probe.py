@@ -12,22 +12,13 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from probes.archive import canonical
 from probes.context import Context
 from probes.declared.entry import Entry, Reading, settled
 from probes.declared.reader import Source, read
 from probes.declared.shape import ModelShape
 from probes.errors import InputError, Problem
-from probes.evidence import (
-    FleetScope,
-    Missing,
-    MissingReason,
-    Provenance,
-    ProvenanceKind,
-    Run,
-    RunKind,
-    Setting,
-    canonical,
-)
+from probes.evidence import FleetScope, Missing, MissingReason, Provenance, ProvenanceKind, Run, RunKind, Setting
 from probes.fleet import ConfigFile, Fleet
 
 MAX_UNREAD = 50

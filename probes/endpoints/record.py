@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
+from probes.archive import canonical
 from probes.context import Context
 from probes.endpoints.asking import PROMPT, PROMPT_SHA256, Asked
 from probes.endpoints.fault import Fault
@@ -35,7 +36,6 @@ from probes.evidence import (
     Runtime,
     Setting,
     Technique,
-    canonical,
     run_id,
 )
 from probes.fleet import RuntimeName

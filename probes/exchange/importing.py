@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from probes.archive import read_runs, write_run
 from probes.context import Context
 from probes.errors import InputError, Problem, UsageError
 from probes.evidence import (
@@ -29,9 +30,7 @@ from probes.evidence import (
     Run,
     RunKind,
     Scope,
-    read_runs,
     slug,
-    write_run,
 )
 from probes.exchange import aiperf, guidellm, vllm_bench
 from probes.exchange.report import Report, mapping

@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from probes.archive import write_run
 from probes.context import Context
 from probes.endpoints.address import check_key, ignored_proxies, parse_address
 from probes.endpoints.quoting import Quoter
 from probes.endpoints.reading import Reading
 from probes.errors import HostError, ProbeError, UsageError
-from probes.evidence import FleetScope, Scope, write_run
+from probes.evidence import FleetScope, Scope
 from probes.files import write_atomic
 from probes.fleet import Fleet, RuntimeName, load_fleet, resolve
 from probes.load.arguments import AUTO, shapes

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
+from probes.archive import canonical
 from probes.endpoints.quoting import Quoter
 from probes.endpoints.reading import Reading, Seen
-from probes.evidence import Device, Missing, MissingReason, Provenance, ProvenanceKind, Runtime, Setting, canonical
+from probes.evidence import Device, Missing, MissingReason, Provenance, ProvenanceKind, Runtime, Setting
 
 
 def fields(reading: Reading | None, model: str, quoter: Quoter, day: date, source: str) -> Mapping[str, Any]:

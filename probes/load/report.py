@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
+from probes.archive import seal
 from probes.context import Context
 from probes.endpoints.quoting import Quoter
 from probes.evidence import (
@@ -24,7 +25,6 @@ from probes.evidence import (
     RunKind,
     Scope,
     run_id,
-    seal,
 )
 from probes.load.answer import FirstToken
 from probes.load.identity import fields

@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from probes.archive import write_run
 from probes.context import Context
 from probes.endpoints.address import check_key, ignored_proxies, parse_address
 from probes.endpoints.quoting import Quoter
 from probes.endpoints.wire import tls_context
 from probes.errors import InputError, ProbeError, Problem, UsageError
-from probes.evidence import FleetScope, Scope, write_run
+from probes.evidence import FleetScope, Scope
 from probes.files import write_atomic
 from probes.fleet import Fleet, load_fleet, resolve
 from probes.load.permission import Permission, permission

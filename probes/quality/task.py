@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from probes.evidence import canonical
+from probes.archive import canonical
 from probes.quality.haystack import haystack
 from probes.schema import Model
 

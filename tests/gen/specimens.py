@@ -10,6 +10,7 @@ from typing import Any
 from gen.corpus import Corpus
 from gen.knowledge import Knowledge, load_knowledge
 from probes import strictyaml
+from probes.archive import seal
 from probes.evidence import (
     Arm,
     Capability,
@@ -39,7 +40,6 @@ from probes.evidence import (
     Tool,
     Validity,
     run_id,
-    seal,
 )
 from probes.fleet import Fleet
 

@@ -20,8 +20,9 @@ from gen.records import Record, parse_record, render_record
 from gen.records.lifecycle import RecordFile
 from gen.records.record import Acknowledgement, Confirm, EvidenceRef, Move, Probe
 from gen.words import Decision, State, Status, Verdict
+from probes.archive import seal
 from probes.errors import Problem, UsageError
-from probes.evidence import Missing, MissingReason, Validity, seal
+from probes.evidence import Missing, MissingReason, Validity
 from tests.gen.ledger import JULY, NOVEMBER, ROOT, assessment, contract, disabled, inventory, ledger, record
 from tests.gen.specimens import devices_run, micro_run
 

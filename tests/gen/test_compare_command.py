@@ -12,7 +12,8 @@ from gen.__main__ import main
 from gen.records.record import Confirm, EvidenceRef, Probe
 from gen.records.text import render_draft
 from gen.words import Status
-from probes.evidence import Run, Validity, write_run
+from probes.archive import write_run
+from probes.evidence import Run, Validity
 from tests.gen import ledger
 from tests.gen.compared import FASTER, STEADY, load, one_side, two_sides
 from tests.gen.test_confirmation import SCOPE

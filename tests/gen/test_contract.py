@@ -8,7 +8,8 @@ import pytest
 
 from gen.contract import QUANTITIES, Compared, ContractMetric, Measured, standing
 from gen.words import Verdict
-from probes.evidence import Arm, Direction, Metric, Missing, MissingReason, Per, Run, RunKind, Validity, seal
+from probes.archive import seal
+from probes.evidence import Arm, Direction, Metric, Missing, MissingReason, Per, Run, RunKind, Validity
 from probes.fleet import Gates
 from tests.gen.specimens import endpoint_run, micro_run, run
 

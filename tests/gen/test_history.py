@@ -9,6 +9,7 @@ import pytest
 from gen.history import History, history
 from gen.site import pages
 from gen.words import Verdict
+from probes.archive import seal
 from probes.evidence import (
     Direction,
     Load,
@@ -21,7 +22,6 @@ from probes.evidence import (
     RunKind,
     Runtime,
     Validity,
-    seal,
 )
 from probes.fleet import Gates
 from tests.gen.reading import Reader, read

@@ -18,8 +18,8 @@ from gen.commands.reports import SCHEMAS, schema_text
 from gen.output import MANIFEST, write_pages
 from gen.records import read_records
 from gen.words import Status
+from probes.archive import write_run
 from probes.errors import HostError, InputError
-from probes.evidence import write_run
 from tests.gen.ledger import ROOT, checkout, knowledge
 from tests.gen.specimens import devices_run, endpoint_run, micro_run
 

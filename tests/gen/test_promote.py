@@ -14,8 +14,9 @@ from gen.records import Record
 from gen.records.record import EvidenceRef
 from gen.records.text import render_draft
 from gen.words import Status
+from probes.archive import seal, write_run
 from probes.errors import HostError, InputError, UsageError
-from probes.evidence import Run, RunKind, seal, write_run
+from probes.evidence import Run, RunKind
 from tests.gen.ledger import NOVEMBER, record
 from tests.gen.specimens import devices_run, endpoint_run, micro_run, run
 

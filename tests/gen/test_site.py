@@ -20,8 +20,9 @@ from gen.paths import relative
 from gen.records import Record
 from gen.site import pages
 from gen.words import Status
+from probes.archive import content_hash, seal
 from probes.errors import InputError, Problem
-from probes.evidence import Run, RunKind, content_hash, seal
+from probes.evidence import Run, RunKind
 from tests.gen import ledger, specimens
 from tests.gen.reading import Reader, read
 

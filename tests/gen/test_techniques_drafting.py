@@ -10,6 +10,7 @@ from gen.assessment import Assessment
 from gen.changes import compare
 from gen.site import pages
 from gen.words import Decision
+from probes.archive import seal
 from probes.evidence import (
     Arm,
     Capability,
@@ -24,7 +25,6 @@ from probes.evidence import (
     Scalar,
     Technique,
     Validity,
-    seal,
 )
 from tests.gen.ledger import NOVEMBER, ledger
 from tests.gen.reading import read

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
+from probes.archive import read_run, read_runs, write_run
 from probes.context import Context
 from probes.errors import HostError, InputError
 from probes.evidence import (
@@ -26,11 +27,8 @@ from probes.evidence import (
     RunKind,
     Setting,
     Technique,
-    read_run,
-    read_runs,
     run_id,
     slug,
-    write_run,
 )
 
 START = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)

@@ -13,7 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from probes.evidence import EndpointState, LocalScope, RunKind, read_runs
+from probes.archive import read_runs
+from probes.evidence import EndpointState, LocalScope, RunKind
 from probes.lock import alone
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gen.records import render_record
-from probes.evidence import write_run
+from probes.archive import write_run
 from tests.gen import ledger, specimens
 
 ROOT = Path(__file__).parents[2]

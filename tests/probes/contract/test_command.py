@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from probes.__main__ import main
+from probes.archive import read_runs
 from probes.contract.block import QUANTITIES
-from probes.evidence import Metric, Missing, MissingReason, Per, Run, RunKind, read_runs
+from probes.evidence import Metric, Missing, MissingReason, Per, Run, RunKind
 from tests.engines.llamacpp import llamacpp
 from tests.loading import STREAM_HEAD, chunked, event, usage
 from tests.probing import service

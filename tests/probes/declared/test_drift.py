@@ -14,12 +14,13 @@ from gen.corpus import read_corpus
 from gen.drift import drifts
 from gen.site import pages
 from gen.techniques import RULES
+from probes.archive import write_run
 from probes.context import Context
 from probes.declared.probe import probe_declared, read_declared
 from probes.endpoints.embedded.server import running
 from probes.endpoints.probe import survey
 from probes.errors import InputError
-from probes.evidence import Missing, MissingReason, ProvenanceKind, RunKind, Technique, write_run
+from probes.evidence import Missing, MissingReason, ProvenanceKind, RunKind, Technique
 from probes.fleet import Fleet, load_fleet
 from probes.model import ModelFiles
 from tests.declaring import graph

@@ -10,11 +10,12 @@ from pathlib import Path
 import openvino
 import pytest
 
+from probes.archive import read_run, write_run
 from probes.context import Context
 from probes.devices.capabilities import requests
 from probes.devices.probe import Budget, probe_devices
 from probes.devices.trial import Observation, try_settings
-from probes.evidence import CapabilityState, Device, Missing, MissingReason, Run, RunKind, Technique, read_run, write_run
+from probes.evidence import CapabilityState, Device, Missing, MissingReason, Run, RunKind, Technique
 from probes.model import ModelFiles, genai_version
 
 pytestmark = pytest.mark.engine

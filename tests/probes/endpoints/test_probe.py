@@ -9,8 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from probes.archive import read_run, seal, write_run
 from probes.context import Context
-from probes.evidence import EndpointState, Missing, MissingReason, ProvenanceKind, Run, RunKind, read_run, seal, write_run
+from probes.evidence import EndpointState, Missing, MissingReason, ProvenanceKind, Run, RunKind
 from probes.fleet import ProbeLimits, RuntimeName
 from tests.captures import reply
 from tests.probing import (

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from probes.__main__ import main
-from probes.evidence import EndpointState, Missing, Run, RunKind, read_runs
+from probes.archive import read_runs
+from probes.evidence import EndpointState, Missing, Run, RunKind
 from probes.exchange.importing import bounded
 
 DATA = Path(__file__).parents[2] / "data" / "exchange"

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from probes.__main__ import main
-from probes.evidence import Missing, Run, RunKind, content_hash, read_runs
+from probes.archive import content_hash, read_runs
+from probes.evidence import Missing, Run, RunKind
 from probes.load.answer import FirstToken
 from tests.loading import WHOLE, answering
 from tests.servers import Script, greeting, hear, http, saying, talking

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from probes.archive import read_run, write_run
 from probes.child import Outcome
 from probes.context import Context
 from probes.devices.dump import Dump
 from probes.errors import UsageError
-from probes.evidence import Device, Load, Missing, MissingReason, Run, RunKind, read_run, write_run
+from probes.evidence import Device, Load, Missing, MissingReason, Run, RunKind
 from probes.micro.catalogue import MODULES
 from probes.micro.metrics import CONTRACT, waits
 from probes.micro.probe import benchmark, came_to_nothing, doubts, probe_micro, read, written

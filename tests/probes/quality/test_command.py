@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from probes.__main__ import main
-from probes.evidence import MissingReason, RunKind, read_runs
+from probes.archive import read_runs
+from probes.evidence import MissingReason, RunKind
 from probes.quality.result import Quality
 from tests.probes.quality.scripted import completion, models
 from tests.servers import Script, hear, http, talking
