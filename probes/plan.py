@@ -12,7 +12,7 @@ from probes.fleet import Fleet, ProbeLimits, reference_name, resolve
 from probes.micro.catalogue import Extent, of_extent
 
 EMBEDDED = "embedded"
-_DEVICE_S = {Extent.QUICK: 65, Extent.CORE: 240, Extent.WHOLE: 330}
+_DEVICE_S = {Extent.QUICK: 65, Extent.CORE: 240, Extent.WHOLE: 320}
 
 
 class Part(StrEnum):

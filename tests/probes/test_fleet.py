@@ -47,7 +47,7 @@ def line_of(fragment: str) -> int:
         ("cache_size: 2", "cache_size: [2]", "settings.cache_size: is [2]"),
         ("title: GPU cluster\n", "title: GPU cluster\n    title: Again\n", "duplicate key"),
         ("availability_gated: true", "availability_gated: yes", "is 'yes'; expected boolean"),
-        ("requests: 16", "requests: -1", "is -1; expected greater than or equal to 0"),
+        ("requests: 4000", "requests: -1", "is -1; expected greater than or equal to 0"),
         (
             "url: ${OVMS_8B_URL}",
             "url: http://${OVMS_HOST}:8000",
