@@ -145,6 +145,7 @@ def _journal(context: Context, device: Device, model: ModelFiles, listing: Listi
         context.cache / "unfinished",
         {
             "machine": context.client.fingerprint,
+            "quick": context.quick,
             "device": [device.name, device.full_name],
             "versions": {**listing.versions, "tool": context.tool.model_dump_json(exclude={"command"})},
             "model": [[str(file), *_state(file)] for file in files],
