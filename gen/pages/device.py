@@ -20,7 +20,7 @@ from gen.pages.page import Page
 from gen.pages.run import run_table
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
-from probes.evidence import Device, Run, RunKind
+from probes.evidence import Capability, CapabilityState, Device, Run, RunKind
 from probes.fleet import Unknown
 
 
@@ -103,7 +103,7 @@ def _local(atlas: Atlas, spot: Spot) -> Page:
     body = paragraphs(
         entries(identity),
         heading(2, text("Capabilities"), "capabilities"),
-        _capabilities(newest),
+        _capabilities(atlas, _of_one_runtime(runs, newest), here),
         _measured(atlas, runs, here),
         heading(2, text("Properties"), "properties"),
         _properties(shown),
@@ -114,10 +114,36 @@ def _local(atlas: Atlas, spot: Spot) -> Page:
     return Page(path=here, title=title, body=body, trail=(("Matrix", "index.md"), ("Machines", "machines/index.md")))
 
 
-def _capabilities(run: Run) -> Markdown:
-    if not run.capabilities:
-        return not_measured("the run asked this device for nothing")
-    return paragraphs(text("Each was asked for by running it, not by reading a property."), capability_table(run.capabilities))
+def _of_one_runtime(runs: Sequence[Run], newest: Run) -> list[Run]:
+    """Give the device runs, newest first, that speak of the runtime which the newest one found."""
+    return [newest] + [
+        run
+        for run in runs
+        if run is not newest and run.kind is RunKind.DEVICES and run.validity.valid and run.runtime == newest.runtime
+    ]
+
+
+def _capabilities(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
+    """Show what each run was answered that no newer one was: a short run must not hide what a whole one proved."""
+    newest = runs[0]
+    if not any(run.capabilities for run in runs):
+        return not_measured("no run asked this device for anything")
+    shown = [text("Each was asked for by running it, not by reading a property.")]
+    known: set[tuple[str, str]] = set()
+    for run in runs:
+        answered = [one for one in run.capabilities if one.state is not CapabilityState.SKIPPED and _key(one) not in known]
+        known |= {_key(one) for one in answered}
+        if answered and run is not newest:
+            shown.append(line(text("Proven by an earlier run and not asked since:"), atlas.run(here, run.id)))
+        shown += [capability_table(answered)] if answered else []
+    left = {_key(one): one for run in reversed(runs) for one in run.capabilities if _key(one) not in known}
+    if left:
+        shown += [text("Never tried yet:"), capability_table([*left.values()])]
+    return paragraphs(*shown)
+
+
+def _key(capability: Capability) -> tuple[str, str]:
+    return capability.name, capability.requested
 
 
 def _measured(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
