@@ -28,7 +28,7 @@ ROOFLINE = (
 def pictures(
     atlas: Atlas, runs: Sequence[Run], benchmarks: Sequence[Benchmark], here: str, *, level: int = 4, prefix: str = ""
 ) -> Markdown:
-    """Show the newest valid run of each benchmark among some runs of one machine, and why there is none.
+    """Show the newest valid run of each benchmark among some runs of one machine, whole before quick, and why there is none.
 
     `runs` are the newest first; benchmarks that never ran are left out. `prefix` begins the anchors.
     """
@@ -42,8 +42,7 @@ def pictures(
 
 
 def _picture(atlas: Atlas, runs: Sequence[Run], benchmark: Benchmark, here: str, title: Markdown) -> Markdown:
-    run = next((run for run in runs if run.validity.valid), None)
-    newest = runs[0]
+    run, newest = _speaking(runs), runs[0]
     failed = NOTHING
     if not newest.validity.valid:
         reasons = text(f"{', '.join(newest.validity.reasons)}.")
@@ -64,6 +63,15 @@ def _picture(atlas: Atlas, runs: Sequence[Run], benchmark: Benchmark, here: str,
         note, span(meta, "meta"), failed,
     )  # fmt: skip
     return block(body, "pair")
+
+
+def _speaking(runs: Sequence[Run]) -> Run | None:
+    """Choose the newest valid run; a quick one only where no whole one speaks of the same runtime and model."""
+    valid = [run for run in runs if run.validity.valid]
+    if not valid:
+        return None
+    same = [run for run in valid if (run.runtime, run.model) == (valid[0].runtime, valid[0].model)]
+    return next((run for run in same if not _is_quick(run)), valid[0])
 
 
 def _is_quick(run: Run) -> bool:

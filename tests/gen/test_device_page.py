@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gen.site import pages
 from probes.archive import seal
-from probes.evidence import CapabilityState, Run, Runtime
+from probes.evidence import CapabilityState, Load, Run, Runtime
 from tests.gen import specimens
 from tests.gen.test_site import TODAY
 
@@ -33,6 +33,26 @@ def test_a_short_run_hides_nothing_that_a_whole_one_proved() -> None:
     assert "cache bytes fall to 51" not in shown
     assert "the same token ids and cache bytes" in proven
     assert "KV cache in f32" in untried
+
+
+def test_a_quick_benchmark_takes_no_picture_from_a_whole_one() -> None:
+    whole = specimens.micro_run()
+    load = Load(
+        schedule="closed loop",
+        concurrency=1,
+        requests=14,
+        warmup_requests=2,
+        prompt_tokens=(512,),
+        max_tokens=12,
+        prompt_set_sha256="0" * 64,
+        quick=True,
+    )
+    later = {name: getattr(whole, name).replace(hour=23) for name in ("started_at", "ended_at")}
+    changes = {"id": whole.id.replace("T09", "T23"), "load": load, **later}
+    quick = seal(whole.model_copy(update=changes))
+    shown = page(specimens.devices_run(), whole, quick).partition("What techniques are worth here")[2]
+    assert whole.id.lower() in shown.partition("## Properties")[0]
+    assert quick.id.lower() not in shown.partition("## Properties")[0]
 
 
 def test_another_release_of_the_runtime_proves_nothing_of_this_one() -> None:
