@@ -18,6 +18,9 @@ from probes.load.untrusted import rate
 from probes.load.window import Phase, Window
 
 COALESCED_AT_MOST: Final = 0.1
+# A draft of five tokens that is all right brings five of six gaps of zero; only a path that holds answers back brings more.
+BUFFERED_ABOVE: Final = 0.9
+_FEWEST_GAPS: Final = 3
 _TOKENS_PER_CHUNK_AT_MOST: Final = 1.1
 _SLO_METRICS: Final = ("ttft_s", "tpot_s", "latency_s", "decode_tok_s")
 
@@ -95,10 +98,13 @@ def series(
     good = [o for o in measured if o.ok]
     nothing = _why_nothing(measured)
     values = [request_values(outcome, first_token) for outcome in good]
+    held_back = buffered(good)
     parts: list[Series] = []
     for name, unit, direction, why in _PER_REQUEST:
         column = tuple(v for row in values if (v := row[name]) is not None)
-        missing = None if column else nothing or _unmeasured(why)
+        believed = not (held_back and name in _OF_ARRIVAL)
+        column = column if believed else ()
+        missing = None if column else nothing or _unmeasured(why if believed else held_back)
         parts.append(Series(name=name, unit=unit, direction=direction, per=Per.REQUEST, samples=column, missing=missing))
     parts.insert(3, _itl(good, nothing))
     parts.extend(_counts(values, nothing, uncounted))
@@ -137,6 +143,7 @@ def request_values(outcome: Outcome, first_token: FirstToken) -> dict[str, float
     }
 
 
+_OF_ARRIVAL: Final = frozenset({"ttft_s", "first_event_s", "first_text_s", "tpot_s", "decode_tok_s"})
 _PER_REQUEST: Final = (
     ("ttft_s", "s", _LOWER, "no output came in a stream"),
     ("first_event_s", "s", _LOWER, "no event came in a stream"),
@@ -190,6 +197,15 @@ def coalesced_share(outcomes: Sequence[Outcome]) -> float | None:
     """Give the share of gaps that are zero because one read brought several chunks."""
     every = [gap for outcome in outcomes if outcome.ok for gap in gaps(outcome)]
     return sum(gap <= 0 for gap in every) / len(every) if every else None
+
+
+def buffered(outcomes: Sequence[Outcome]) -> str:
+    """Say why no time of arrival can be believed: something on the way holds answers back. '' where it does not."""
+    streams = [one for one in outcomes if one.ok and one.answer.streamed and len(gaps(one)) >= _FEWEST_GAPS]
+    share = coalesced_share(streams) or 0.0
+    if share <= BUFFERED_ABOVE:
+        return ""
+    return f"the path is buffered: {share:.0%} of the chunks came together with the one before, so no arrival is the server's"
 
 
 def failures(outcomes: Sequence[Outcome]) -> dict[Failure, list[Outcome]]:
@@ -253,24 +269,25 @@ def _rates(outcomes: Sequence[Outcome], window: Window, first_token: FirstToken,
 _SOURCES: Final = {
     "usage": "",
     "tokenizer": "counted by the tokenizer that was given, because the server does not count all",
-    "chunks": "counted in chunks, because the server counts no tokens; chunks are not tokens",
+    "chunks": "counted in chunks, because the server does not count the tokens of every answer; chunks are not tokens",
 }
 
 
 def _tokens_inside(outcomes: Sequence[Outcome], window: Window) -> tuple[float, str]:
-    """Count tokens whose chunk arrived in the window; a failed request is credited none."""
-    total, source = 0.0, "usage"
-    for outcome in outcomes:
+    """Count tokens whose chunk arrived in the window; a failed request is credited none.
+
+    Tokens and chunks are never added up: where one answer is not counted, all are told in chunks.
+    """
+    answered = [outcome for outcome in outcomes if outcome.ok and outcome.answer.arrivals_s]
+    in_chunks = any(outcome.tokens is None for outcome in answered)
+    total, source = 0.0, "chunks" if in_chunks else "usage"
+    for outcome in answered:
         arrivals = outcome.answer.arrivals_s
-        if not outcome.ok or not arrivals:
-            continue
         low, high = (window.start_ns - outcome.start_ns) / 1e9, (window.end_ns - outcome.start_ns) / 1e9
         inside = sum(low < at <= high for at in arrivals)
-        if outcome.tokens is None:
-            source = "chunks"
-        elif outcome.by_tokenizer and source == "usage":
+        if outcome.by_tokenizer and source == "usage":
             source = "tokenizer"
-        total += inside * (outcome.tokens or len(arrivals)) / len(arrivals)
+        total += inside if in_chunks else inside * (outcome.tokens or 0) / len(arrivals)
     return total, source
 
 
@@ -278,8 +295,14 @@ def _failures(measured: Sequence[Outcome]) -> Iterator[Series]:
     n = len(measured)
     failed = sum(not o.ok for o in measured)
     memory = sum(o.failure is Failure.OUT_OF_MEMORY for o in measured)
+    unexplained = sum(o.failure is Failure.SERVER for o in measured)
     yield _whole("error_rate", "ratio", _LOWER, failed / n if n else None)
-    yield _whole("oom_rate", "ratio", _LOWER, memory / n if n else None)
+    if unexplained and not memory:
+        # A full card often answers with no more than 500.
+        why = _unmeasured(f"{unexplained} of {n} requests ended in a server error that names no cause")
+        yield Series(name="oom_rate", unit="ratio", direction=_LOWER, per=Per.RUN, missing=why)
+    else:
+        yield _whole("oom_rate", "ratio", _LOWER, memory / n if n else None)
     yield _whole("stalled_streams", "requests", _LOWER, float(sum(o.stalled for o in measured)) if n else None)
 
 

@@ -82,9 +82,24 @@ def test_chunks_that_came_in_one_read_make_no_gap_of_zero() -> None:
     reads = stream(b"".join(event({"content": "x"}) for _ in range(8)), usage(8) + DONE)
     one = outcome(*reads, times_ms=[150, 200, 300])
     assert coalesced_share([one]) == 1.0
-    missing = of([one])["itl_s"].missing
+    found = of([one])
+    missing = found["itl_s"].missing
     assert missing is not None
     assert "came together" in missing.detail
+    for name in ("ttft_s", "first_event_s", "first_text_s", "tpot_s", "decode_tok_s"):
+        held_back = found[name].missing
+        assert held_back is not None, name
+        assert held_back.detail.startswith("the path is buffered: 100% of the chunks")
+    assert found["latency_s"].samples
+
+
+def test_drafts_that_are_nearly_all_right_are_no_buffered_path() -> None:
+    steps = stream(*(b"".join(event({"content": "x"}) for _ in range(5)) for _ in range(4)), usage(20) + DONE)
+    one = outcome(*steps, times_ms=[150, 200, 220, 240, 260, 270])
+    assert coalesced_share([one]) == pytest.approx(16 / 19)
+    found = of([one])
+    assert found["ttft_s"].samples
+    assert found["itl_s"].missing is not None
 
 
 def test_answer_in_one_piece_has_a_latency_and_no_first_token() -> None:
@@ -121,6 +136,14 @@ def test_out_of_memory_is_told_apart() -> None:
     assert (found["error_rate"].samples, found["oom_rate"].samples) == ((0.5,), (0.25,))
 
 
+def test_server_errors_that_name_no_cause_leave_open_whether_memory_was_full() -> None:
+    found = of([tokens(3), failed(), failed(), tokens(3)])
+    assert found["error_rate"].samples == (0.5,)
+    missing = found["oom_rate"].missing
+    assert missing is not None
+    assert missing.detail == "2 of 4 requests ended in a server error that names no cause"
+
+
 def test_stalls_and_attempts_are_visible() -> None:
     found = of([replace(tokens(3), stalled=True, attempts=3), tokens(3)])
     assert found["stalled_streams"].samples == (1.0,)
@@ -144,6 +167,13 @@ def test_chunks_stand_in_for_tokens_and_say_so() -> None:
     assert found["tpot_s"].missing is not None
     assert "chunks are not tokens" in found["aggregate_tok_s"].note
     assert of([tokens(11)])["aggregate_tok_s"].note == ""
+
+
+def test_tokens_and_chunks_are_never_added_up() -> None:
+    found = of([tokens(20, chunks=10), tokens(10, counted=False)])["aggregate_tok_s"]
+    seconds = 0.19
+    assert found.samples == pytest.approx((20 / seconds,))
+    assert "chunks are not tokens" in found.note
 
 
 def test_count_that_cannot_be_is_not_used() -> None:
