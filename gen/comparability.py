@@ -38,7 +38,10 @@ CONDITIONS = (
     "max-tokens",
     "decoding",
     *_LENGTHS,
+    "first-token",
 )
+# Only what measures a stream over the network has it; elsewhere there is nothing unknown about it.
+_OF_STREAMS = frozenset({"first-token"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +96,15 @@ class Side:
             **_load(run.load),
             "decoding": _decoding(run.decoding),
             **{name: self._length(metric) for name, metric in _LENGTHS.items()},
+            "first-token": self._first_token,
         }
+
+    @property
+    def _first_token(self) -> str | None:
+        """Name what ended the time to first token: a first event of one server is no first output of another."""
+        told = self.run.native.get("first_token")
+        mine = told.get(self.arm.name if self.arm else "side") if isinstance(told, dict) else told
+        return mine if isinstance(mine, str) else None
 
     @property
     def _served(self) -> Served | None:
@@ -157,7 +168,11 @@ def likeness(baseline: Side, candidate: Side, changes: Collection[str] = ()) -> 
     return Likeness(
         under_test=tuple(meant),
         apart=tuple(one for one in (*conditions, *settings) if one not in meant),
-        unknown=tuple(n for n in CONDITIONS if baseline.conditions[n] is None or candidate.conditions[n] is None),
+        unknown=tuple(
+            n
+            for n in CONDITIONS
+            if n not in _OF_STREAMS and (baseline.conditions[n] is None or candidate.conditions[n] is None)
+        ),
     )
 
 

@@ -226,6 +226,7 @@ def _native(report: Report) -> dict[str, JsonValue]:
             "stopped": course.stopped,
             "notes": list(report.notes),
         },
+        "first_token": {arm or "side": side.load.first_token.value for arm, side in report.sides.items()},
         **({"quality": document(report.quality)} if report.quality else {}),
         "instrument": [{arm or "side": dict(block.instrument or {}) for arm, block in found.items()} for found in course.kept],
     }
