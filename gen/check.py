@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 
@@ -9,10 +10,16 @@ from gen.audit import Books, audit
 from gen.changes import propose
 from gen.corpus import Corpus
 from gen.findings import Finding, Rule, Severity
+from gen.knowledge.control import Control, Role
 from gen.knowledge.schema import ENGINES
 from gen.records import Record, status_on
 from gen.words import Status
-from probes.evidence import Technique
+from probes.evidence import Scalar, Technique
+
+_NUMBERS = frozenset({Role.SEQUENCES, Role.TOKENS})
+# YAML 1.2 has no booleans but true and false; the others are how people of YAML 1.1 write them.
+_SPELLED_SWITCHES = frozenset({"yes", "no", "y", "n", "true", "false"})
+_SWITCH_WORDS = frozenset({"on", "off", "auto", "none", "default"})
 
 
 def check(corpus: Corpus, today: date) -> tuple[Finding, ...]:
@@ -64,18 +71,45 @@ def _inventory(corpus: Corpus, today: date) -> Iterator[Finding]:
     old: dict[date, set[str]] = {}
     for name, service in fleet.services.items():
         controls = corpus.knowledge.controls.get(ENGINES[service.runtime], ()) if service.runtime in ENGINES else ()
-        known = {setting for control in controls for setting in control.settings}
+        known = {setting: control for control in controls for setting in control.settings}
         for control, declared in fleet.declared(name).items():
             if known and control not in known:
                 message = f"services.{name}.settings.{control} is not a known control of {service.runtime.value}"
                 fix = f"use one of {', '.join(sorted(known))}, or add it to the knowledge base with its source"
                 yield Finding(rule=Rule.UNKNOWN_CONTROL, place="fleet.yml", about=control, message=message, fix=fix)
+            if expected := _expected(declared.value, known.get(control)):
+                message = f"services.{name}.settings.{control} is {declared.value!r}"
+                fix = f"write {expected}; YAML reads yes, no and quoted words as text"
+                yield Finding(rule=Rule.WRONG_VALUE, place="fleet.yml", about=control, message=message, fix=fix)
+            if declared.as_of > today:
+                message = f"services.{name}.settings.{control} is declared on {declared.as_of}, after today, {today}"
+                fix = "give it the day on which somebody looked"
+                yield Finding(rule=Rule.FUTURE_DECLARATION, place="fleet.yml", about=control, message=message, fix=fix)
             if (today - declared.as_of).days > limit:
                 old.setdefault(declared.as_of, set()).add(name)
     for day, services in sorted(old.items()):
         message = f"settings of {', '.join(sorted(services))} were declared on {day}, over {limit} days ago"
         fix = "look at the services again and give the declarations the day of that look"
         yield Finding(rule=Rule.STALE_DECLARATION, place="fleet.yml", message=message, fix=fix)
+
+
+def _expected(value: Scalar, control: Control | None) -> str:
+    """Say what a control takes where a value is of another kind; '' where nothing speaks against it."""
+    if not isinstance(value, str):
+        return ""
+    if control is not None and control.role in _NUMBERS:
+        return "" if value.replace(".", "", 1).isdigit() else "a number"
+    spelled = value.strip().casefold()
+    if spelled in _SPELLED_SWITCHES:
+        return "true or false"
+    if control is not None and control.role is Role.SWITCH:
+        words = {
+            *_SWITCH_WORDS,
+            *(str(one).casefold() for one in control.off),
+            *re.findall(r"[\w.-]+", control.values.casefold()),
+        }
+        return "" if spelled in words else "true or false"
+    return ""
 
 
 def _sources(corpus: Corpus, today: date) -> Iterator[Finding]:

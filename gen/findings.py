@@ -46,6 +46,8 @@ class Rule(Enum):
     FUTURE = ("IA022", Severity.WARNING, "a run dated after today", False)
     ACKNOWLEDGEMENT = ("IA023", Severity.ERROR, "an acknowledgement of something that cannot be acknowledged", False)
     CONFIRMATION = ("IA024", Severity.ERROR, "a record whose gates no longer hold when it is measured again", False)
+    WRONG_VALUE = ("IA025", Severity.ERROR, "a declared value that its control cannot have", False)
+    FUTURE_DECLARATION = ("IA026", Severity.ERROR, "a declaration dated after today", False)
 
     def __init__(self, number: str, severity: Severity, finds: str, may_be_acknowledged: bool) -> None:  # noqa: FBT001
         self.number = number

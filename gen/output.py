@@ -31,6 +31,8 @@ def write_pages(pages: Mapping[str, str], folder: Path) -> Written:
         InputError: a path leaves the folder, or a file that was not generated lies where a page goes.
         HostError: the folder cannot be read or written.
     """
+    if (folder / "fleet.yml").exists():
+        raise InputError([Problem(place=str(folder), found="is the repository itself", expected="a folder for pages alone")])
     before = _read_manifest(folder)
     contents = {path: text.encode() for path, text in pages.items()}
     try:

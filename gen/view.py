@@ -172,7 +172,7 @@ class View:
         if sighting.without_effect:
             return True
         control = self.knowledge.control(service.engine, sighting.control)
-        off: tuple[Scalar, ...] = (False, 0, "", "off", "none", *(control.off if control else ()))
+        off: tuple[Scalar, ...] = (False, 0, "", "off", "none", "false", "no", *(control.off if control else ()))
         return any(same_value(sighting.value, value) for value in off)
 
     def broken(self, service: ServiceView, technique: Technique) -> str:

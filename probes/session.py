@@ -12,7 +12,8 @@ from probes.declared.probe import probe_declared
 from probes.devices import probe as devices
 from probes.endpoints.embedded.server import running
 from probes.endpoints.probe import INTERRUPTED, Target, probe_endpoint, survey
-from probes.evidence import Run
+from probes.errors import ProbeError
+from probes.evidence import Endpoint, EndpointState, Run, RunKind
 from probes.files import ensure_writable
 from probes.fleet import Fleet, RuntimeName
 from probes.micro.catalogue import Extent, of_extent
@@ -21,6 +22,9 @@ from probes.model import prepare_model
 from probes.plan import EMBEDDED, Part, Plan
 
 _BUDGETS = {Extent.QUICK: devices.QUICK, Extent.CORE: devices.BESIDE_OTHER_PARTS, Extent.WHOLE: devices.WHOLE}
+
+
+_STARTED_HERE = "http://127.0.0.1 (started for the run)"
 
 
 @dataclass
@@ -76,16 +80,31 @@ def _part(
 def _embedded(fleet: Fleet, context: Context) -> Run:
     model = prepare_model(context.cache)
     context.say("Starting the embedded service on 127.0.0.1")
-    with running(fleet.embedded.settings, context.cache) as address:
-        context.say("Asking the embedded service")
-        target = Target(
-            subject=EMBEDDED,
-            url=address.url,
-            scope=context.local,
-            limits=fleet.embedded.probing,
-            shown_url="http://127.0.0.1 (started for the run)",
-            expected=RuntimeName.OPENVINO_GENAI_EMBEDDED,
+    started_at = context.clock()
+    try:
+        with running(fleet.embedded.settings, context.cache) as address:
+            context.say("Asking the embedded service")
+            target = Target(
+                subject=EMBEDDED,
+                url=address.url,
+                scope=context.local,
+                limits=fleet.embedded.probing,
+                shown_url=_STARTED_HERE,
+                expected=RuntimeName.OPENVINO_GENAI_EMBEDDED,
+            )
+            run = probe_endpoint(context, target)
+    except ProbeError as exc:
+        # What the engine refuses says nothing about the other services, which are asked all the same.
+        words = f"it does not start with embedded.settings of the inventory: {exc}"
+        context.say(f"{EMBEDDED}: failed ({words})")
+        return context.run(
+            RunKind.ENDPOINT,
+            EMBEDDED,
+            started_at,
+            server=context.client,
+            model=model.facts,
+            endpoint=Endpoint(url=_STARTED_HERE, state=EndpointState.FAILED, detail=words),
+            invalid=("the embedded service did not start",),
         )
-        run = probe_endpoint(context, target)
     # No path of OVMS tells what the weights are; here they are known, because this process started the service.
     return run.model_copy(update={"model": model.facts})

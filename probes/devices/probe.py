@@ -38,7 +38,7 @@ class Budget:
     drafts_s: float
 
 
-WHOLE = Budget(trials_s=480.0, drafts_s=180.0)
+WHOLE = Budget(trials_s=300.0, drafts_s=90.0)
 # What six minutes for all parts leave for a device, and two minutes.
 BESIDE_OTHER_PARTS = Budget(trials_s=165.0, drafts_s=75.0)
 QUICK = Budget(trials_s=40.0, drafts_s=25.0)

@@ -23,6 +23,7 @@ from gen.words import Decision, State, Status, Verdict
 from probes.archive import seal
 from probes.errors import Problem, UsageError
 from probes.evidence import Missing, MissingReason, Validity
+from probes.fleet import Declared
 from tests.gen.ledger import JULY, NOVEMBER, ROOT, assessment, contract, disabled, inventory, ledger, record
 from tests.gen.specimens import devices_run, micro_run
 
@@ -190,6 +191,39 @@ def test_a_setting_that_the_runtime_does_not_have() -> None:
     assert "services.text-8b.settings.enable_prefix_cashing is not a known control of ovms" in finding.message
     assert "enable_prefix_caching" in finding.fix
     assert not [f for f in check(ledger(), NOVEMBER) if f.rule is Rule.UNKNOWN_CONTROL]
+
+
+def wrong(rule: Rule, settings: dict[str, Any], today: date = NOVEMBER) -> list[str]:
+    service = inventory().services["text-8b"]
+    changed = service.model_copy(update={"settings": dict(service.settings) | settings})
+    fleet = inventory().model_copy(update={"services": dict(inventory().services) | {"text-8b": changed}})
+    return [finding.message for finding in check(ledger(fleet=fleet), today) if finding.rule is rule]
+
+
+@pytest.mark.parametrize(
+    ("control", "value"),
+    [
+        ("enable_prefix_caching", "no"),
+        ("enable_prefix_caching", "false"),
+        ("enable_prefix_caching", "yep"),
+        ("max_num_seqs", "many"),
+    ],
+)
+def test_a_value_that_its_control_cannot_have(control: str, value: str) -> None:
+    assert wrong(Rule.WRONG_VALUE, {control: value}) == [f"services.text-8b.settings.{control} is {value!r}"]
+
+
+@pytest.mark.parametrize(
+    ("control", "value"), [("enable_prefix_caching", "off"), ("max_num_seqs", 16), ("KV_CACHE_PRECISION", "u4")]
+)
+def test_a_value_that_its_control_can_have(control: str, value: Any) -> None:
+    assert wrong(Rule.WRONG_VALUE, {control: value}) == []
+
+
+def test_a_declaration_of_tomorrow_would_never_look_stale() -> None:
+    declared = Declared(value=True, as_of=date(2030, 2, 20))
+    (message,) = wrong(Rule.FUTURE_DECLARATION, {"enable_prefix_caching": declared})
+    assert "is declared on 2030-02-20, after today" in message
 
 
 def test_old_declarations_and_sources_are_due_and_no_error() -> None:

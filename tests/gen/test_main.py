@@ -411,6 +411,13 @@ def test_a_hand_written_page_is_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "index.md").read_text() == "mine"
 
 
+def test_pages_are_never_scattered_over_the_repository(tmp_path: Path) -> None:
+    (tmp_path / "fleet.yml").write_text("schema: x")
+    with pytest.raises(InputError, match="is the repository itself; expected a folder for pages alone"):
+        write_pages({"index.md": "generated"}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["fleet.yml"]
+
+
 def test_a_list_of_pages_from_elsewhere_deletes_nothing_outside(tmp_path: Path) -> None:
     victim = tmp_path / "victim.md"
     victim.write_text("x")

@@ -137,6 +137,23 @@ sys.exit(main(["run", "--service", "text-8b", "--out", sys.argv[1]]))
 
 
 @pytest.mark.engine
+def test_an_embedded_service_that_does_not_start_is_a_state_and_stops_nobody_else(tmp_path: Path, model_cache: Path) -> None:
+    inventory = tmp_path / "fleet.yml"
+    text = (ROOT / "fleet.yml").read_text(encoding="utf-8")
+    assert "    KV_CACHE_PRECISION: u8\n" in text.partition("\nembedded:")[2]
+    head, mark, tail = text.partition("\nembedded:")
+    inventory.write_text(head + mark + tail.replace("KV_CACHE_PRECISION: u8", "KV_CACHE_PRECISION: u9", 1))
+    done = probes("run", "endpoints", "--fleet", str(inventory), "--out", str(tmp_path / "evidence"), cache=model_cache)
+    assert done.returncode == 0, done.stderr
+    runs, _ = read_runs(tmp_path / "evidence")
+    told = {run.subject: run for run in runs}
+    assert set(told) == {"embedded", "fleet"}
+    assert told["embedded"].endpoint is not None
+    assert told["embedded"].endpoint.state is EndpointState.FAILED
+    assert "Wrong value u9 for property key KV_CACHE_PRECISION" in told["embedded"].endpoint.detail
+    assert not told["embedded"].validity.valid
+
+
 def test_the_embedded_service_is_started_asked_and_stopped(tmp_path: Path, model_cache: Path) -> None:
     out = tmp_path / "evidence"
     done = probes("run", "--service", "embedded", "--out", str(out), "--json", cache=model_cache)
