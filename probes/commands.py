@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -28,7 +28,7 @@ from probes.errors import UsageError
 from probes.evidence import Missing, MissingReason, Run, Tool
 from probes.exchange import importing
 from probes.files import current_folder
-from probes.fleet import Fleet, ProbeLimits, load_fleet, reference_name
+from probes.fleet import INVENTORY, Fleet, ProbeLimits, load_fleet, reference_name
 from probes.host import read_host
 from probes.load.arguments import add_arguments
 from probes.lock import alone
@@ -37,7 +37,6 @@ from probes.plan import Part, Plan, plan
 from probes.quality.arguments import add_arguments as add_quality_arguments
 from probes.redaction import Redactor, machine_paths, vocabulary, weakness
 
-_FLEET: Final = Path("fleet.yml")
 _PLAIN_WIDTH: Final = 120
 
 
@@ -76,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("parts", nargs="*", metavar="PART", help=f"what to probe: {', '.join(Part)} (default: all)")
         command.add_argument("--service", action="append", default=[], metavar="NAME", help="ask only this service")
         command.add_argument("--quick", action="store_true", help="fewer capabilities and shorter prompts")
-        command.add_argument("--fleet", type=Path, default=_FLEET, metavar="FILE", help="the inventory")
+        command.add_argument("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory")
         command.add_argument("--out", type=Path, default=Path("adr/local/evidence"), metavar="DIR", help="where evidence goes")
         command.add_argument("--json", action="store_true", help="print the result as JSON")
         if name == "run":
@@ -86,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     serve = add("serve", "serve the embedded model with the paths of OVMS on 127.0.0.1")
     serve.add_argument("--port", type=int, default=8001)
     serve.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="change a setting of fleet.yml")
-    serve.add_argument("--fleet", type=Path, default=_FLEET, metavar="FILE")
+    serve.add_argument("--fleet", type=Path, default=INVENTORY, metavar="FILE")
     serve.set_defaults(command=_serve)
 
     endpoint = add("endpoint", "ask one address what it is and what it has switched on")
@@ -191,16 +190,12 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _endpoint(arguments: argparse.Namespace) -> int:
-    from probes.endpoints.address import parse_address
+    from probes.endpoints.address import key_from, parse_address
     from probes.endpoints.probe import Target, probe_endpoint
     from probes.endpoints.report import lines
 
     address = parse_address(arguments.url, "--url")
-    key = None
-    if arguments.key_env:
-        key = os.environ.get(arguments.key_env, "").strip()
-        if not key:
-            raise UsageError(f"--key-env {arguments.key_env}: is unset or empty; expected a variable that holds the key")
+    key = key_from(os.environ, arguments.key_env) if arguments.key_env else None
     if arguments.max_tokens < 0:
         raise UsageError(f"--max-tokens {arguments.max_tokens}: is negative; expected 0 or more")
     limits = ProbeLimits(requests=2 if arguments.max_tokens else 0, max_tokens=max(arguments.max_tokens, 1))
@@ -241,12 +236,7 @@ def _speculation(arguments: argparse.Namespace) -> int:
 def _load(arguments: argparse.Namespace) -> int:
     from probes.load.command import load
 
-    console = _console(stderr=True)
-
-    def context_for(fleet: Fleet | None, secrets: Sequence[str]) -> Context:
-        return _context(Path(), fleet, quick=False, console=console, secrets=secrets)
-
-    return load(arguments, os.environ, context_for, lambda line: print(line, flush=True))
+    return load(arguments, os.environ, _contexts(_console(stderr=True)), _tell)
 
 
 def _contract(arguments: argparse.Namespace) -> int:
@@ -254,39 +244,26 @@ def _contract(arguments: argparse.Namespace) -> int:
 
     console = _console(stderr=True)
 
-    def context_for(fleet: Fleet | None, secrets: Sequence[str]) -> Context:
-        return _context(arguments.out, fleet, quick=False, console=console, secrets=secrets)
-
     def show(run: Run, path: Path) -> None:
         for reason in run.validity.reasons:
             console.print(f"INVALID: {reason}", highlight=False, markup=False)
         print(run.model_dump_json(indent=1) if arguments.json else path)
 
-    return contract(arguments, os.environ, context_for, show)
+    return contract(arguments, os.environ, _contexts(console, arguments.out), show)
 
 
 def _quality(arguments: argparse.Namespace) -> int:
     from probes.quality.command import quality
 
-    console = _console(stderr=True)
-
-    def context_for(fleet: Fleet | None, secrets: Sequence[str]) -> Context:
-        return _context(Path(), fleet, quick=False, console=console, secrets=secrets)
-
-    return quality(arguments, os.environ, context_for, lambda line: print(line, flush=True))
+    return quality(arguments, os.environ, _contexts(_console(stderr=True)), _tell)
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    console = _console(stderr=True)
-
-    def context_for(fleet: Fleet | None) -> Context:
-        return _context(arguments.out, fleet, quick=False, console=console)
-
-    return importing.import_files(arguments, context_for, lambda line: print(line, flush=True))
+    return importing.import_files(arguments, _contexts(_console(stderr=True), arguments.out), _tell)
 
 
 def _fleet(path: Path) -> Fleet:
-    if path == _FLEET and not path.exists():
+    if path == INVENTORY and not path.exists():
         raise UsageError(
             f"{path}: is not in {current_folder()}; expected the repository's root as the current folder, or --fleet FILE"
         )
@@ -299,6 +276,15 @@ def _parts(words: Sequence[str]) -> list[Part]:
     except ValueError as exc:
         wrong = next(word for word in words if word not in set(Part))
         raise UsageError(f"{wrong}: is not a part; expected {', '.join(Part)}") from exc
+
+
+def _contexts(console: Console, out: Path = Path()) -> Callable[[Fleet | None, Sequence[str]], Context]:
+    """Let a command make its context once it knows inventory and keys."""
+    return lambda fleet, secrets: _context(out, fleet, quick=False, console=console, secrets=secrets)
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)
 
 
 def _context(out: Path, fleet: Fleet | None, *, quick: bool, console: Console, secrets: Sequence[str] = ()) -> Context:

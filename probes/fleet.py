@@ -15,10 +15,12 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function, plain_serializer_function_ser_schema
 
 from probes import strictyaml
+from probes.errors import UsageError
 from probes.evidence import Scalar, Technique
 from probes.schema import Model
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,40}$")]
+INVENTORY = Path("fleet.yml")
 _REFERENCE = re.compile(r"^\$\{([A-Z][A-Z0-9_]*)\}$")
 _CONFIG_REFERENCE = re.compile(r"^\$\{([A-Z][A-Z0-9_]*)\}(?:/|$)")
 
@@ -377,6 +379,20 @@ def load_fleet(path: Path) -> Fleet:
         InputError: with file, line, field, value and expectation of every problem.
     """
     return strictyaml.load(path, Fleet, check=dangling)
+
+
+def find_fleet(path: Path) -> Fleet | None:
+    """Load the inventory of a command that asks an address; None without one, as an address needs none.
+
+    Raises:
+        UsageError: a file that was named is not there.
+        InputError: as `load_fleet`.
+    """
+    if path.exists():
+        return load_fleet(path)
+    if path != INVENTORY:
+        raise UsageError(f"--fleet {path}: does not exist")
+    return None
 
 
 def dangling(fleet: Fleet) -> Iterator[tuple[strictyaml.Loc, str, str]]:

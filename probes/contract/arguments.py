@@ -9,6 +9,7 @@ from typing import Final
 from probes.contract.shape import FEWEST_FOR_P95, FEWEST_REPETITIONS, MOST_REPETITIONS, ContractShape
 from probes.contract.side import EXPECTED
 from probes.errors import UsageError
+from probes.fleet import INVENTORY
 from probes.load.prompts import PromptKind
 
 _PLAIN: Final = ContractShape()
@@ -25,7 +26,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--ca-file", metavar="FILE", help="certificate authority to trust for an address")
     add("--insecure", action="store_true", help="do not verify TLS of an address; the result says so")
     add("--allow-load", action="store_true", help="put load on an address that is neither this machine nor in the inventory")
-    add("--fleet", type=Path, default=Path("fleet.yml"), metavar="FILE", help="the inventory, if there is one")
+    add("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory, if there is one")
     add("--out", type=Path, default=Path("adr/local/evidence"), metavar="DIR", help="where evidence goes")
     add("--json", action="store_true", help="print the whole run as JSON")
 

@@ -21,11 +21,11 @@ from probes.contract.quality import INTERRUPTED, Quality, ask
 from probes.contract.report import BASELINE, CANDIDATE, Report, evidence
 from probes.contract.shape import ContractShape, limited
 from probes.contract.side import Side, SideKind, read_side
-from probes.endpoints.address import ignored_proxies
+from probes.endpoints.address import ignored_proxies, key_from
 from probes.errors import UsageError
 from probes.evidence import Run
 from probes.files import ensure_writable
-from probes.fleet import Fleet, load_fleet
+from probes.fleet import Fleet, find_fleet
 from probes.lock import alone
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_INTERRUPTED = 0, 2, 130
@@ -47,9 +47,7 @@ def contract(
         HostError, ProbeError: an embedded side cannot be started, or refuses its settings.
     """
     shape = shape_of(given)
-    fleet = load_fleet(given.fleet) if given.fleet.exists() else None
-    if fleet is None and given.fleet != Path("fleet.yml"):
-        raise UsageError(f"--fleet {given.fleet}: does not exist")
+    fleet = find_fleet(given.fleet)
     sides = [read_side(word, fleet) for word in given.sides]
     access = _access(given, environ, sides)
     context = context_for(fleet, [access.key] if access.key else [])
@@ -166,11 +164,7 @@ def _access(given: argparse.Namespace, environ: Mapping[str, str], sides: Sequen
     vain = [word for word, value in words.items() if value]
     if vain and all(side.kind is not SideKind.ADDRESS for side in sides):
         raise UsageError(f"{vain[0]}: is for an address; a service of fleet.yml and the embedded engine bring their own")
-    key = None
-    if given.key_env:
-        key = environ.get(given.key_env, "").strip()
-        if not key:
-            raise UsageError(f"--key-env {given.key_env}: is unset or empty; expected a variable that holds the key")
+    key = key_from(environ, given.key_env) if given.key_env else None
     if given.ca_file is not None and not Path(given.ca_file).is_file():
         raise UsageError(f"--ca-file {given.ca_file}: does not exist; expected a file of PEM certificates")
     return Access(model=given.model, key=key, ca_file=given.ca_file, insecure=given.insecure, allow_load=given.allow_load)

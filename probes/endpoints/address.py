@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from probes.errors import InputError, Problem
+from probes.errors import InputError, Problem, UsageError
 
 _API = re.compile(r"(?:/v\d+)+$")
 _ENDPOINT = re.compile(r"/(?:chat/)?completions$")
@@ -86,6 +86,18 @@ def check_key(key: str, place: str) -> str:
     if not re.fullmatch(r"[\x21-\x7e]+", key):
         found = "holds a space, a line break or a character outside ASCII"
         raise InputError([Problem(place=place, found=found, expected="a key of printable ASCII characters")])
+    return key
+
+
+def key_from(environ: Mapping[str, str], variable: str) -> str:
+    """Read the key that `--key-env` names.
+
+    Raises:
+        UsageError: the variable is unset or empty.
+    """
+    key = environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(f"--key-env {variable}: is unset or empty; expected a variable that holds the key")
     return key
 
 

@@ -121,6 +121,32 @@ def list_paths(address: Address) -> tuple[str, ...]:
     return (f"{address.api}/models",) if address.api else ("/v1/models", "/v3/models")
 
 
+def of_list(
+    runtime: RuntimeName,
+    version: str | Missing,
+    replies: Replies,
+    api: str,
+    *,
+    seen: tuple[Seen, ...],
+    not_told: tuple[NotTold, ...],
+) -> Reading:
+    """Read a server whose model list says all there is to know of its models: each that is listed can be asked."""
+    prefix, entries = listed(replies) or ("/v1", ())
+    models = tuple(string(entry.get("id")) for entry in entries)
+    return Reading(
+        runtime=runtime,
+        version=version,
+        state=EndpointState.LISTED if models else EndpointState.EMPTY,
+        api=api or prefix,
+        detail="" if models else NO_MODEL,
+        models=tuple(ModelState(id=model, state="listed") for model in models),
+        askable=models,
+        why_not="" if models else NO_MODEL,
+        seen=seen,
+        not_told=not_told,
+    )
+
+
 def document(replies: Replies, path: str) -> dict[str, JsonValue]:
     """Give the JSON object that a path answered with status 200; empty for anything else."""
     reply = replies.get(path)

@@ -11,18 +11,17 @@ from probes.endpoints import live
 from probes.endpoints.adapter import Adapter
 from probes.endpoints.reading import (
     METRICS,
-    NO_MODEL,
     Reading,
     Replies,
     Seen,
     Silent,
     document,
-    listed,
+    of_list,
     owned_by,
     silences,
     unversioned,
 )
-from probes.evidence import EndpointState, ModelState, Scalar, Technique
+from probes.evidence import Scalar, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import string
 
@@ -75,24 +74,13 @@ class SgLang(Adapter):
 
     def read(self, replies: Replies, api: str) -> Reading:
         """Read the arguments as the server runs with them."""
-        prefix, entries = listed(replies) or ("/v1", ())
-        models = tuple(string(entry.get("id")) for entry in entries)
         path = INFO if document(replies, INFO) else OLD_INFO
         arguments = document(replies, path)
         seen = tuple(_seen(arguments, path))
         why = f"GET {path} does not say" if arguments else f"neither GET {INFO} nor GET {OLD_INFO} answered"
-        return Reading(
-            runtime=RuntimeName.SGLANG,
-            version=string(arguments.get("version")) or unversioned(why),
-            state=EndpointState.LISTED if models else EndpointState.EMPTY,
-            api=api or prefix,
-            detail="" if models else NO_MODEL,
-            models=tuple(ModelState(id=model, state="listed") for model in models),
-            askable=models,
-            why_not="" if models else NO_MODEL,
-            seen=seen,
-            not_told=silences(_CONTROLS, why, default_of=_DEFAULTS_OF, seen=seen),
-        )
+        version = string(arguments.get("version")) or unversioned(why)
+        not_told = silences(_CONTROLS, why, default_of=_DEFAULTS_OF, seen=seen)
+        return of_list(RuntimeName.SGLANG, version, replies, api, seen=seen, not_told=not_told)
 
 
 def _seen(arguments: Mapping[str, JsonValue], path: str) -> Iterator[Seen]:

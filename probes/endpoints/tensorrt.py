@@ -13,18 +13,17 @@ from probes.endpoints import live
 from probes.endpoints.adapter import Adapter
 from probes.endpoints.metrics import Scrape, scrape
 from probes.endpoints.reading import (
-    NO_MODEL,
     Reading,
     Replies,
     Seen,
     Silent,
     document,
-    listed,
+    of_list,
     owned_by,
     silences,
     unversioned,
 )
-from probes.evidence import EndpointState, ModelState, Technique
+from probes.evidence import Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import count, string
 
@@ -77,21 +76,10 @@ class TensorRtLlm(Adapter):
 
     def read(self, replies: Replies, api: str) -> Reading:
         """Read version, model and what the Prometheus path shows of the configuration."""
-        prefix, entries = listed(replies) or ("/v1", ())
-        models = tuple(string(entry.get("id")) for entry in entries)
         seen = tuple(_seen(scrape(replies[PROMETHEUS]))) if PROMETHEUS in replies else ()
-        return Reading(
-            runtime=RuntimeName.TENSORRT_LLM,
-            version=string(document(replies, VERSION).get("version")) or unversioned(f"GET {VERSION} gave no version"),
-            state=EndpointState.LISTED if models else EndpointState.EMPTY,
-            api=api or prefix,
-            detail="" if models else NO_MODEL,
-            models=tuple(ModelState(id=model, state="listed") for model in models),
-            askable=models,
-            why_not="" if models else NO_MODEL,
-            seen=seen,
-            not_told=silences(_CONTROLS, _WHY_SILENT, default_of=_DEFAULTS_OF, seen=seen),
-        )
+        version = string(document(replies, VERSION).get("version")) or unversioned(f"GET {VERSION} gave no version")
+        not_told = silences(_CONTROLS, _WHY_SILENT, default_of=_DEFAULTS_OF, seen=seen)
+        return of_list(RuntimeName.TENSORRT_LLM, version, replies, api, seen=seen, not_told=not_told)
 
 
 def _seen(metrics: Scrape) -> Iterator[Seen]:

@@ -11,19 +11,18 @@ from probes.endpoints.adapter import Adapter
 from probes.endpoints.metrics import Scrape, scrape
 from probes.endpoints.reading import (
     METRICS,
-    NO_MODEL,
     NotTold,
     Reading,
     Replies,
     Seen,
     Silent,
     document,
-    listed,
+    of_list,
     owned_by,
     silences,
     unversioned,
 )
-from probes.evidence import EndpointState, ModelState, Scalar, Technique
+from probes.evidence import Scalar, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import string
 
@@ -72,21 +71,10 @@ class Vllm(Adapter):
 
     def read(self, replies: Replies, api: str) -> Reading:
         """Read the model list, and the cache's configuration from the labels of one metric."""
-        prefix, entries = listed(replies) or ("/v1", ())
-        models = tuple(string(entry.get("id")) for entry in entries)
         seen = tuple(_seen(scrape(replies[METRICS]))) if METRICS in replies else ()
-        return Reading(
-            runtime=RuntimeName.VLLM,
-            version=string(document(replies, VERSION).get("version")) or unversioned(f"GET {VERSION} gave no version"),
-            state=EndpointState.LISTED if models else EndpointState.EMPTY,
-            api=api or prefix,
-            detail="" if models else NO_MODEL,
-            models=tuple(ModelState(id=model, state="listed") for model in models),
-            askable=models,
-            why_not="" if models else NO_MODEL,
-            seen=seen,
-            not_told=tuple(_not_told({one.control for one in seen})),
-        )
+        version = string(document(replies, VERSION).get("version")) or unversioned(f"GET {VERSION} gave no version")
+        not_told = tuple(_not_told({one.control for one in seen}))
+        return of_list(RuntimeName.VLLM, version, replies, api, seen=seen, not_told=not_told)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from probes.evidence import (
 )
 from probes.exchange import aiperf, guidellm, vllm_bench
 from probes.exchange.report import Report, mapping
-from probes.fleet import Fleet, load_fleet
+from probes.fleet import INVENTORY, Fleet, load_fleet
 from probes.load.untrusted import one_line
 
 MAX_FILE_BYTES: Final = 256 * 2**20
@@ -65,7 +65,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("files", nargs="+", type=Path, metavar="FILE", help=f"result files of {_TOOLS}")
     add("--out", type=Path, default=Path("adr/local/evidence"), metavar="DIR", help="where evidence goes")
     add("--service", metavar="NAME", help="the service of the inventory that was measured")
-    add("--fleet", type=Path, default=Path("fleet.yml"), metavar="FILE", help="the inventory")
+    add("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory")
     machine = command.add_mutually_exclusive_group()
     machine.add_argument("--here", action="store_true", help="the tool ran on this machine")
     machine.add_argument("--host", default=_UNNAMED, metavar="ALIAS", help="what to call the machine that ran the tool")
@@ -77,7 +77,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
-def import_files(given: argparse.Namespace, context_for: Callable[[Fleet | None], Context], tell: Callable[[str], None]) -> int:
+def import_files(
+    given: argparse.Namespace, context_for: Callable[[Fleet | None, Sequence[str]], Context], tell: Callable[[str], None]
+) -> int:
     """Read every file before one is written, then write one evidence file for each run in them.
 
     Raises:
@@ -98,7 +100,7 @@ def import_files(given: argparse.Namespace, context_for: Callable[[Fleet | None]
     if problems:
         raise InputError(problems)
     _check_new(sources, given.out)
-    context = context_for(fleet)
+    context = context_for(fleet, ())
     host = context.client if given.here else undescribed(given.host)
     scope: Scope | None = FleetScope(service=given.service) if given.service else None
     for source in sources:

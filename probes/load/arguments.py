@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from probes.errors import UsageError
+from probes.fleet import INVENTORY
 from probes.load.answer import FirstToken
 from probes.load.arrivals import Arrivals
 from probes.load.prompts import PromptKind, PromptSet
@@ -79,7 +80,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="put this load on an address that is neither this machine nor in the inventory",
     )
-    add("--fleet", type=Path, default=Path("fleet.yml"), metavar="FILE", help="the inventory, if there is one")
+    add("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory, if there is one")
     add("--out", type=Path, metavar="DIR", help="also write the run as an evidence file into this folder")
 
 

@@ -9,29 +9,27 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
 from probes.archive import write_run
 from probes.context import Context
-from probes.endpoints.address import check_key, ignored_proxies, parse_address
-from probes.endpoints.quoting import Quoter
+from probes.endpoints.address import ignored_proxies
 from probes.endpoints.reading import Reading
 from probes.errors import HostError, ProbeError, UsageError
-from probes.evidence import FleetScope, Scope
 from probes.files import write_atomic
-from probes.fleet import Fleet, RuntimeName, load_fleet, resolve
+from probes.fleet import Fleet, RuntimeName, find_fleet
+from probes.load.aim import Aim, aim_at
 from probes.load.arguments import AUTO, shapes
 from probes.load.arrivals import Arrivals
 from probes.load.counting import check_tokenizer
 from probes.load.crew import dismiss, hire
 from probes.load.observation import Observer
 from probes.load.outcome import Failure, Outcome
-from probes.load.permission import Permission, permission
+from probes.load.permission import Permission
 from probes.load.report import SCHEMA, document, evidence, first_token_note, lines
 from probes.load.rows import Row, as_csv, rows
-from probes.load.run import Finding, Gate, Shape, doors, measure
+from probes.load.run import Finding, Gate, Shape, measure
 from probes.load.task import Door
 from probes.model import find_source
 
@@ -50,18 +48,6 @@ class Way:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Aim:
-    """What is measured: the way to ask it and the names it goes by."""
-
-    gate: Gate
-    permission: Permission
-    subject: str
-    scope: Scope
-    shown: str
-    quoter: Quoter
-
-
 def load(
     given: argparse.Namespace,
     environ: Mapping[str, str],
@@ -76,23 +62,21 @@ def load(
         ProbeError: the first request was not answered; the file says so too.
     """
     asked = shapes(given)
-    fleet = load_fleet(given.fleet) if given.fleet.exists() else None
-    if fleet is None and given.fleet != Path("fleet.yml"):
-        raise UsageError(f"--fleet {given.fleet}: does not exist")
+    fleet = find_fleet(given.fleet)
     for name, file in (("--json", given.json), ("--csv", given.csv)):
         _check_target(name, file)
     if given.tokenizer is not None:
         given.tokenizer = check_tokenizer(given.tokenizer)
-    aim, found, context = _aim(given, environ, fleet, context_for)
+    aim, context = aim_at(given, environ, fleet, context_for)
     if proxies := ignored_proxies(environ):
         tell(proxies)
     first, limited = bounded(asked[0], aim.permission)
     # They start while the first request is out, so that the load follows it without a gap.
     hired = hire(first.processes)
     try:
-        if isinstance(found, ProbeError):
-            raise found
-        way = _knock(aim, first, found, context)
+        if isinstance(aim.found, ProbeError):
+            raise aim.found
+        way = _knock(aim, first, aim.found, context)
         way = replace(way, notes=(*filter(None, [limited]), *way.notes))
         return _measure_all(asked, way, aim=aim, hired=hired, context=context, given=given, tell=tell)
     except ProbeError as exc:
@@ -142,45 +126,6 @@ def _measure_all(
         if finding.halts:
             break
     return max(codes)
-
-
-def _aim(
-    given: argparse.Namespace,
-    environ: Mapping[str, str],
-    fleet: Fleet | None,
-    context_for: Callable[[Fleet | None, Sequence[str]], Context],
-) -> tuple[Aim, list[Door] | ProbeError, Context]:
-    """Find out what is asked and what may be sent there; a name that is not known is a result, told later."""
-    address = parse_address(given.url, "--url")
-    key = None
-    if given.key_env:
-        key = environ.get(given.key_env, "").strip()
-        if not key:
-            raise UsageError(f"--key-env {given.key_env}: is unset or empty; expected a variable that holds the key")
-    gate = Gate(address=address, ca_file=_authority(given.ca_file, "--ca-file"), insecure=given.insecure)
-    found: list[Door] | ProbeError
-    try:
-        found = doors(gate)
-    except ProbeError as exc:
-        found = exc
-    hosts = [str(door.address[0]) for door in found] if isinstance(found, list) else []
-    allowed = permission(address, hosts, fleet, environ, allow_load=given.allow_load)
-    if key is None and allowed.service is not None and allowed.service.api_key:
-        key = resolve(allowed.service.api_key, environ)
-    if key is not None:
-        gate = replace(gate, key=check_key(key, given.key_env or "key"))
-    context = context_for(fleet, [key] if key else [])
-    shown = allowed.service.url if allowed.service is not None and allowed.service.url else address.root + address.api
-    scope = FleetScope(service=allowed.name) if allowed.name else context.local
-    aim = Aim(
-        gate=gate,
-        permission=allowed,
-        subject=allowed.name or urlsplit(address.root).netloc,
-        scope=scope,
-        shown=shown,
-        quoter=Quoter(context.redact, key=key, address=address, shown=shown),
-    )
-    return aim, found, context
 
 
 def bounded(shape: Shape, allowed: Permission) -> tuple[Shape, str]:
@@ -269,14 +214,6 @@ def _code(finding: Finding) -> int:
     if any(halt.reason == "interrupted" for halt in finding.halts):
         return EXIT_INTERRUPTED
     return EXIT_INVALID if finding.reasons else EXIT_OK
-
-
-def _authority(ca_file: str | None, place: str) -> str:
-    if ca_file is None:
-        return ""
-    if not Path(ca_file).is_file():
-        raise UsageError(f"{place} {ca_file}: does not exist; expected a file of PEM certificates")
-    return str(Path(ca_file).resolve())
 
 
 def _check_target(name: str, path: Path | None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from probes.errors import UsageError
 from probes.files import ensure_writable
+from probes.fleet import INVENTORY
 from probes.quality.titles import TITLES
 
 
@@ -29,7 +30,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--ca-file", type=Path, metavar="FILE", help="certificate authority to trust for this address")
     add("--insecure", action="store_true", help="do not verify TLS")
     add("--allow-load", action="store_true", help="ask an address that is neither this machine nor in the inventory")
-    add("--fleet", type=Path, default=Path("fleet.yml"), metavar="FILE", help="the inventory, if there is one")
+    add("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory, if there is one")
 
 
 def check(given: argparse.Namespace) -> None:

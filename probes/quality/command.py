@@ -5,24 +5,21 @@ from __future__ import annotations
 import argparse
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from probes.archive import write_run
 from probes.context import Context
-from probes.endpoints.address import check_key, ignored_proxies, parse_address
-from probes.endpoints.quoting import Quoter
-from probes.endpoints.wire import tls_context
+from probes.endpoints.address import ignored_proxies
 from probes.errors import InputError, ProbeError, Problem, UsageError
-from probes.evidence import FleetScope, Scope
 from probes.files import write_atomic
-from probes.fleet import Fleet, load_fleet, resolve
-from probes.load.permission import Permission, permission
-from probes.load.run import Gate, doors
+from probes.fleet import Fleet, find_fleet
+from probes.load.aim import Aim, aim_at
+from probes.load.permission import Permission
+from probes.load.serverside import authority
 from probes.quality.agreement import Agreement, between
 from probes.quality.arguments import check
 from probes.quality.asking import INTERRUPTED, Limits, measure
@@ -38,19 +35,6 @@ from probes.schema import problems_of
 EXIT_OK, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 130
 _LIST_S: Final = 15.0
 _MAX_FILE_BYTES: Final = 64 * 2**20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Aim:
-    """What is asked: the way there, what may be sent, and the names it goes by."""
-
-    gate: Gate
-    tls: ssl.SSLContext | None
-    permission: Permission
-    subject: str
-    scope: Scope
-    shown: str
-    quoter: Quoter
 
 
 def quality(
@@ -69,18 +53,18 @@ def quality(
     check(given)
     chosen = _suites(given.suite, given.tasks)
     earlier = None if given.baseline is None else _read(given.baseline)
-    fleet = load_fleet(given.fleet) if given.fleet.exists() else None
-    if fleet is None and given.fleet != Path("fleet.yml"):
-        raise UsageError(f"--fleet {given.fleet}: does not exist")
-    aim, context = _aim(given, environ, fleet, context_for)
+    aim, context = aim_at(given, environ, find_fleet(given.fleet), context_for)
+    if isinstance(aim.found, ProbeError):
+        raise aim.found
+    tls = authority(aim.gate)
     if proxies := ignored_proxies(environ):
         tell(proxies)
-    aim, model, context_tokens = _model(aim, given)
+    aim, model, context_tokens = _model(aim, tls, given)
     limits, timeout_s, note = _limits(given, aim.permission, context_tokens)
     tell(f"{aim.quoter.model(model)} at {aim.shown}: {sum(len(s.tasks) for s in chosen)} tasks, {limits.concurrency} at a time")
     if note:
         tell(note)
-    chat = HttpChat(aim.gate.address, model=model, key=aim.gate.key, tls=aim.tls, timeout_s=timeout_s)
+    chat = HttpChat(aim.gate.address, model=model, key=aim.gate.key, tls=tls, timeout_s=timeout_s)
     started_at = context.clock()
     found = measure(chat, chosen, limits=limits, repetitions=given.repetitions, quote=aim.quoter.text, tell=tell)
     against = None if earlier is None else between(earlier, found)
@@ -116,41 +100,10 @@ def _suites(names: Sequence[str] | None, tasks: Path | None) -> tuple[Suite, ...
     return tuple(suite for suite in known if not names or suite.name in names)
 
 
-def _aim(
-    given: argparse.Namespace,
-    environ: Mapping[str, str],
-    fleet: Fleet | None,
-    context_for: Callable[[Fleet | None, Sequence[str]], Context],
-) -> tuple[Aim, Context]:
-    address = parse_address(given.url, "--url")
-    key = None
-    if given.key_env:
-        key = environ.get(given.key_env, "").strip()
-        if not key:
-            raise UsageError(f"--key-env {given.key_env}: is unset or empty; expected a variable that holds the key")
-    gate = Gate(address=address)
-    allowed = permission(address, [str(door.address[0]) for door in doors(gate)], fleet, environ, allow_load=given.allow_load)
-    if key is None and allowed.service is not None and allowed.service.api_key:
-        key = resolve(allowed.service.api_key, environ)
-    if key is not None:
-        gate = replace(gate, key=check_key(key, given.key_env or "key"))
-    context = context_for(fleet, [key] if key else [])
-    shown = allowed.service.url if allowed.service is not None and allowed.service.url else address.root + address.api
-    return Aim(
-        gate=gate,
-        tls=tls_context("--ca-file", ca_file=given.ca_file, insecure=given.insecure) if address.secure else None,
-        permission=allowed,
-        subject=allowed.name or urlsplit(address.root).netloc,
-        scope=FleetScope(service=allowed.name) if allowed.name else context.local,
-        shown=shown,
-        quoter=Quoter(context.redact, key=key, address=address, shown=shown),
-    ), context
-
-
-def _model(aim: Aim, given: argparse.Namespace) -> tuple[Aim, str, int | None]:
+def _model(aim: Aim, tls: ssl.SSLContext | None, given: argparse.Namespace) -> tuple[Aim, str, int | None]:
     """Settle which model is asked, under which prefix, and what it takes."""
     try:
-        listing = list_models(aim.gate.address, key=aim.gate.key, tls=aim.tls, within_s=min(_LIST_S, given.timeout_s))
+        listing = list_models(aim.gate.address, key=aim.gate.key, tls=tls, within_s=min(_LIST_S, given.timeout_s))
     except ProbeError as exc:
         raise ProbeError(f"{aim.shown}: {aim.quoter.line(str(exc))}") from exc
     model = given.model or _only(listing, aim)

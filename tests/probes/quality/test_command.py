@@ -100,7 +100,7 @@ def test_bad_corpus_line_ends_the_command_before_any_request(
         (["--baseline", "own.jsonl"], "own.jsonl: "),
         (["--key-env", "NO_SUCH_KEY"], "--key-env NO_SUCH_KEY: is unset or empty"),
         (["--fleet", "gone.yml"], "--fleet gone.yml: does not exist"),
-        (["--ca-file", "gone.pem", "--url", "https://127.0.0.1:1"], "--ca-file: cannot be used"),
+        (["--ca-file", "gone.pem", "--url", "https://127.0.0.1:1"], "--ca-file gone.pem: does not exist"),
         (["--url", "ftp://h"], "--url: is not an http(s) address"),
     ],
 )
