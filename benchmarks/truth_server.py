@@ -67,7 +67,6 @@ class Line:
     due_ns: int
     model: str
     sent_ns: list[int] = field(default_factory=list)
-    finished: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -200,7 +199,6 @@ class TruthServer:
         usage = {"prompt_tokens": caller.prompt_tokens, "completion_tokens": tokens}
         usage["total_tokens"] = sum(usage.values())
         caller.line = None
-        line.finished = True
         last = _frame(_chunk({}, finish="length")) + _frame({"object": "chat.completion.chunk", "choices": [], "usage": usage})
         self._send(caller, last + _chunked(b"data: [DONE]\n\n") + b"0\r\n\r\n")
 

@@ -19,7 +19,7 @@ from probes.evidence import Scalar, Technique
 _NUMBERS = frozenset({Role.SEQUENCES, Role.TOKENS})
 # YAML 1.2 has no booleans but true and false; the others are how people of YAML 1.1 write them.
 _SPELLED_SWITCHES = frozenset({"yes", "no", "y", "n", "true", "false"})
-_SWITCH_WORDS = frozenset({"on", "off", "auto", "none", "default"})
+_WORDS = frozenset({"on", "off", "auto", "none", "default"})
 
 
 def check(corpus: Corpus, today: date) -> tuple[Finding, ...]:
@@ -95,19 +95,16 @@ def _inventory(corpus: Corpus, today: date) -> Iterator[Finding]:
 
 def _expected(value: Scalar, control: Control | None) -> str:
     """Say what a control takes where a value is of another kind; '' where nothing speaks against it."""
-    if not isinstance(value, str):
-        return ""
-    if control is not None and control.role in _NUMBERS:
-        return "" if value.replace(".", "", 1).isdigit() else "a number"
-    spelled = value.strip().casefold()
+    role = control.role if control is not None else None
+    spelled = value.strip().casefold() if isinstance(value, str) else ""
+    if role in _NUMBERS:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return "" if number or spelled in _WORDS else "a number"
     if spelled in _SPELLED_SWITCHES:
         return "true or false"
-    if control is not None and control.role is Role.SWITCH:
-        words = {
-            *_SWITCH_WORDS,
-            *(str(one).casefold() for one in control.off),
-            *re.findall(r"[\w.-]+", control.values.casefold()),
-        }
+    if control is not None and role is Role.SWITCH and spelled:
+        told = re.findall(r"[\w.-]+", control.values.casefold())
+        words = {*_WORDS, *told, *(str(one).casefold() for one in control.off)}
         return "" if spelled in words else "true or false"
     return ""
 

@@ -41,10 +41,11 @@ def history(run: Run, runs: Iterable[Run], gates: Gates) -> History | None:
     """
     if run.kind is not RunKind.MICRO or not run.validity.valid:
         return None
+    wanted, begun = _same(run), (run.started_at, run.id)
     earlier = [
         one
         for one in runs
-        if one.validity.valid and _same(one) == _same(run) and (one.started_at, one.id) < (run.started_at, run.id)
+        if one.subject == run.subject and one.validity.valid and _same(one) == wanted and (one.started_at, one.id) < begun
     ]
     before = max(earlier, key=lambda one: (one.started_at, one.id), default=None)
     if before is None:

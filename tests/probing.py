@@ -12,6 +12,7 @@ import httpx
 from probes import strictyaml
 from probes.context import Context
 from probes.endpoints.probe import Means, Pacing, Target, probe_endpoint
+from probes.endpoints.wire import Reply
 from probes.evidence import EndpointState, FleetScope, Missing, Run
 from probes.fleet import Fleet, ProbeLimits
 from tests.captures import Route, capture, reply, server
@@ -124,3 +125,19 @@ def service(name: str, **fields: str) -> str:
     given = {"title": name, "kind": "text generation", "runtime": "ovms", "runtime_version": "2026.2"} | fields
     unknown = ', host: {unknown: "?"}, device: {unknown: "?"}'
     return f"  {name}: {{{', '.join(f'{key}: {json.dumps(value)}' for key, value in given.items())}{unknown}}}\n"
+
+
+def metrics_reply(body: str | bytes, status: int = 200, content_type: str = "text/plain", *, whole: bool = True) -> Reply:
+    """What a server answers to a request for its metrics."""
+    return Reply(
+        path="/metrics",
+        status=status,
+        content_type=content_type,
+        server="",
+        encoding="",
+        location="",
+        body=body if isinstance(body, bytes) else body.encode(),
+        whole=whole,
+        connect_s=None,
+        end_s=0.0,
+    )

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from gen.benchmarks import Benchmark, of_run
 from gen.charts import Chart, figure, strips
+from gen.comparison_text import ratio
 from gen.history import History, Moved, history
 from gen.markdown import NOTHING, Markdown, block, bullets, code, details, heading, line, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, dated
-from gen.spread import quantity, summary
+from gen.spread import summary
 from gen.tables import Layout, columns, table
 from gen.techniques.wording import capital, listing
-from gen.verdict import Comparison, Scale, compare
+from gen.verdict import compare
 from probes.evidence import Direction, Metric, Missing, Run
 
 FEWEST_DRAWN = 3
@@ -80,9 +81,8 @@ def _is_quick(run: Run) -> bool:
 
 def _drawn(run: Run, benchmark: Benchmark) -> Markdown:
     """Draw the samples of the metric in which the arms differ; the list below it says the same in words."""
-    rank = {arm.name: (arm.role != "baseline", index) for index, arm in enumerate(run.arms)}
     found = sorted(
-        (m for m in run.metrics if m.name == benchmark.metric and m.samples), key=lambda m: rank.get(m.arm, (False, -1))
+        (m for m in run.metrics if m.name == benchmark.metric and m.samples), key=lambda metric: _order(run, metric.arm)
     )
     if not found or max(len(metric.samples) for metric in found) < FEWEST_DRAWN:
         return NOTHING
@@ -112,15 +112,7 @@ def _order(run: Run, name: str) -> tuple[bool, int]:
 
 def _verdict(atlas: Atlas, base: Metric | None, metric: Metric) -> Markdown:
     one = compare(base, metric, atlas.corpus.fleet.policies.gates)
-    return line(chip(one.verdict), text(_range(one))) if one.low is not None else chip(one.verdict)
-
-
-def _range(one: Comparison) -> str:
-    if one.low is None or one.high is None:
-        return ""
-    if one.gate.scale is Scale.RELATIVE:
-        return f"{one.low:.3g} to {one.high:.3g} times"
-    return f"{quantity(one.low, one.unit)} to {quantity(one.high, one.unit)} apart"
+    return line(chip(one.verdict), text(ratio(one))) if one.low is not None else chip(one.verdict)
 
 
 def _since(atlas: Atlas, run: Run, benchmark: Benchmark, here: str) -> Markdown:
@@ -179,7 +171,7 @@ def _moved_table(moved: Sequence[Moved]) -> Markdown:
             code(one.comparison.metric),
             text(one.arm or "whole run"),
             chip(one.comparison.verdict),
-            text(_range(one.comparison) or "not compared"),
+            text(ratio(one.comparison) or "not compared"),
             sentence(one.comparison.reason) if one.comparison.reason else span(text("clear of the gate, or inside it"), "note"),
         )
         for one in moved

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from gen.assessment import Fact, Ref, RefKind
 from gen.spread import spread
-from gen.techniques.grounds import capability_fact
 from gen.view import View, same_release
-from probes.evidence import Arm, CapabilityState, Metric, Missing, ProvenanceKind, Run, Technique
+from probes.evidence import Arm, CapabilityState, Metric, Missing, ProvenanceKind, Run
 
 # A head with random weights is measured, which no rule may read as a verdict on EAGLE-3.
 PRICED = frozenset({"speculative-break-even", "speculative-break-even-batched"})
@@ -16,12 +15,6 @@ BREAK_EVEN, TOKENS_PER_STEP = "break_even_tokens_per_step", "tokens_per_step"
 HEAD, RANDOM_HEAD = "head", "random weights"
 _CHAIN = 3
 _NAME = "EAGLE-3"
-
-
-def shown_facts(view: View) -> tuple[Fact, ...]:
-    """State what became of each way of drafting that this machine was asked for."""
-    technique = Technique.SPECULATIVE_DECODING
-    return tuple(capability_fact(run, capability) for run, capability in view.capabilities if capability.technique is technique)
 
 
 def told(view: View) -> tuple[str, ...]:

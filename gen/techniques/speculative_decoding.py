@@ -9,8 +9,17 @@ from gen.assessment import Assessment, Cell, Fact
 from gen.knowledge import Release, Role
 from gen.knowledge.schema import ENGINE_TITLES, Example, KnownFact, Method, Silent, Supports
 from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
-from gen.techniques.drafting import price_facts, shown_facts, told
-from gen.techniques.grounds import bench_fact, evidence, fleet_fact, known_fact, prices, release_fact, setting_facts
+from gen.techniques.drafting import price_facts, told
+from gen.techniques.grounds import (
+    bench_fact,
+    capability_facts,
+    evidence,
+    fleet_fact,
+    known_fact,
+    prices,
+    release_fact,
+    setting_facts,
+)
 from gen.techniques.measured import told_facts
 from gen.techniques.wording import capital, family, listing, runtime_title, titles
 from gen.versions import known_version
@@ -52,7 +61,7 @@ def assess(view: View) -> Assessment:
     if not ours:
         return nothing_here(view, TECHNIQUE, row)
     decision = most_urgent(ours)
-    prices_here, shown_here, told_here = price_facts(view), shown_facts(view), told_facts(view, TECHNIQUE)
+    prices_here, shown_here, told_here = price_facts(view), capability_facts(view, TECHNIQUE), told_facts(view, TECHNIQUE)
     facts = _facts(view, trial)
     return Assessment(
         technique=TECHNIQUE,

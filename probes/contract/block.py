@@ -72,7 +72,7 @@ def block_of(finding: Finding, seen: Sequence[Series]) -> Block:
     `seen` are single numbers of the same time that sensors and the server itself gave.
     """
     unsound = finding.soundness.reasons
-    interrupted = any(halt.reason == "interrupted" for halt in finding.halts)
+    interrupted = finding.interrupted
     found = {one.name: one for one in finding.series}
     values: dict[str, float | Missing] = {name: _median(found[name]) for name in _MEDIANS}
     values["aggregate_tok_s"] = _aggregate(finding, found["aggregate_tok_s"])

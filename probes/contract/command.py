@@ -143,6 +143,7 @@ def _quality(
 ) -> dict[str, Quality]:
     """Ask the task suites of each side, unless it must not be asked on or the time is up before a side's turn."""
     found: dict[str, Quality] = {}
+    at = Counter(side.target.url for side in sides.values())
     for arm, side in sides.items() if shape.quality_repetitions else ():
         if course.stopped or not course.kept:
             break
@@ -150,7 +151,7 @@ def _quality(
             course.no_time_for_quality = True
             break
         try:
-            found[arm] = ask(side, shape, len(sides), context)
+            found[arm] = ask(side, shape, at[side.target.url], context)
         except KeyboardInterrupt:
             course.interrupted = True
         if course.interrupted or found[arm].stopped == INTERRUPTED:

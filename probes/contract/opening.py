@@ -26,9 +26,9 @@ from probes.errors import ProbeError, UsageError
 from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, Run
 from probes.fleet import Fleet, ProbeLimits, RuntimeName, reference_name
 from probes.load.observation import Observer
-from probes.load.outcome import Failure, Outcome
+from probes.load.outcome import Failure
 from probes.load.permission import permission
-from probes.load.run import Gate, Shape, doors, measure
+from probes.load.run import Gate, Shape, ask_once, doors
 from probes.load.task import Door, Guards
 from probes.model import prepare_model
 
@@ -232,11 +232,10 @@ def _load(shape: ContractShape, findings: Findings) -> Shape:
 
 def _way(gate: Gate, load: Shape, context: Context) -> tuple[Door, Shape]:
     """Find the address of a name that answers, and whether the server takes `ignore_eos`."""
-    small = replace(load, concurrency=1, requests=1, warmup=0, at_most=1, workers=1)
     words = "its name leads to no address"
     for door in doors(gate):
         for extra in dict.fromkeys((load.extra, "")):
-            outcome = _one(gate, replace(small, extra=extra), door, context)
+            outcome = ask_once(gate, replace(load, extra=extra), door, context.clock())
             if outcome.failure is None:
                 # A server may take the word and not heed it; only a whole answer shows that it did.
                 heeded = outcome.tokens is None or outcome.tokens == load.max_tokens
@@ -247,12 +246,3 @@ def _way(gate: Gate, load: Shape, context: Context) -> tuple[Door, Shape]:
         if outcome.failure is not Failure.UNREACHABLE:
             break
     raise ProbeError(words)
-
-
-def _one(gate: Gate, shape: Shape, door: Door, context: Context) -> Outcome:
-    finding = measure(gate, shape, door, context.clock())
-    if any(halt.reason == "interrupted" for halt in finding.halts):
-        raise KeyboardInterrupt
-    if not finding.outcomes:
-        raise ProbeError("; ".join(halt.words for halt in finding.halts) or "no answer came")
-    return finding.outcomes[0]

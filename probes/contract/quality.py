@@ -11,15 +11,17 @@ from probes.contract.opening import Opened
 from probes.contract.shape import ContractShape
 from probes.evidence import Direction, Metric, Missing, MissingReason, Per
 from probes.fleet import ProbeLimits
-from probes.quality import HttpChat, Limits, Quality, between, measure, suites
-from probes.quality.asking import INTERRUPTED
-from probes.quality.result import TASK_QUALITY
+from probes.quality.agreement import between, with_itself
+from probes.quality.asking import INTERRUPTED, Limits, measure
+from probes.quality.chat import HttpChat
+from probes.quality.library import suites
+from probes.quality.result import TASK_QUALITY, Quality
 
 __all__ = ["INTERRUPTED", "Quality", "ask", "document", "metrics", "unasked"]
 
 
 def ask(side: Opened, shape: ContractShape, sides: int, context: Context) -> Quality:
-    """Ask all suites of one side; it gets no more requests than its limits leave after the load."""
+    """Ask all suites of one side; it gets no more requests than the limits of its address, shared by `sides`, leave."""
     gate, limits = side.observer.gate, side.limits
     chat = HttpChat(gate.address, model=side.load.model, key=gate.key, tls=side.tls, timeout_s=shape.timeout_s)
     context.say(f"Task suites: {side.side.word}")
@@ -45,8 +47,7 @@ def metrics(found: Mapping[str, Quality], arm: str, why_none: Missing) -> Iterat
             yield unasked(arm, _failed("the sides were scored on different tasks"))
         else:
             yield metric
-    if quality is not first:
-        yield between(first, quality).metric(arm)
+    yield (with_itself(first) if quality is first else between(first, quality)).metric(arm)
 
 
 def unasked(arm: str, why: Missing) -> Metric:

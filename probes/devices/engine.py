@@ -48,11 +48,6 @@ class Answer:
     token_s: tuple[float, ...] = ()
 
     @property
-    def tokens_per_step(self) -> float:
-        """Tokens after the first by the steps they took: 1 unless drafts are accepted."""
-        return (len(self.tokens) - 1) / (self.steps - self.steps_to_first)
-
-    @property
     def decode_tok_s(self) -> float:
         """Tokens after the first by the time they took; the first token belongs to the prefill."""
         return (len(self.tokens) - 1) / (self.latency_s - self.ttft_s)
@@ -108,11 +103,6 @@ class Engine:
     def cache_usage_percent(self) -> float:
         """How much of the KV cache is taken now."""
         return float(self._pipeline.get_metrics().cache_usage)
-
-    @property
-    def max_cache_usage_percent(self) -> float:
-        """How much of the KV cache was taken at most since the engine was opened."""
-        return float(self._pipeline.get_metrics().max_cache_usage)
 
     @property
     def cache_bytes(self) -> int:

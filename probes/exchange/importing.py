@@ -83,9 +83,9 @@ def import_files(
     """Read every file before one is written, then write one evidence file for each run in them.
 
     Raises:
-        InputError: a file is none of these tools', or of a version that is not known.
+        InputError: a file is none of these tools', of a version that is not known, or was imported before.
         UsageError: a service that the inventory does not know.
-        HostError: the folder cannot be written, or a run was imported before.
+        HostError: the folder cannot be written.
     """
     fleet = load_fleet(given.fleet) if given.service is not None else None
     if fleet is not None and given.service not in fleet.services:
@@ -113,16 +113,17 @@ def import_files(
 
 def _check_new(sources: Sequence[Source], folder: Path) -> None:
     """Refuse a file that was imported before: the same measurement twice would count as two."""
-    known = {}
+    known: dict[JsonValue, str] = {}
     for run in read_runs(folder)[0]:
-        source = run.native.get("imported")
-        if isinstance(source, dict):
-            known[source.get("sha256")] = run.id
-    problems = [
-        Problem(place=source.path.name, found=f"is imported already, as {known[source.sha256]}", expected="a new result file")
-        for source in sources
-        if source.sha256 in known
-    ]
+        told = run.native.get("imported")
+        if isinstance(told, dict):
+            known[told.get("sha256")] = run.id
+    problems = []
+    for source in sources:
+        if source.sha256 in known:
+            found = f"is imported already, as {known[source.sha256]}"
+            problems.append(Problem(place=source.path.name, found=found, expected="a new result file"))
+        known[source.sha256] = source.path.name
     if problems:
         raise InputError(problems)
 
@@ -257,10 +258,6 @@ def lines(report: Report, run: Run, path: Path) -> Iterator[str]:
     yield from report.notes
     if report.invalid:
         yield f"INVALID: {', '.join(report.invalid)}"
-
-
-def _kept(key: str, item: JsonValue, depth: int) -> JsonValue:
-    return "[redacted]" if item is not None and _SECRET.search(key) else bounded(item, depth)
 
 
 def _address(url: str) -> str | Missing:

@@ -169,6 +169,8 @@ def _check_window(given: argparse.Namespace) -> None:
         raise UsageError(
             "--cooldown-s: needs --duration-s; a number of requests keeps the load up until the last one has ended"
         )
+    elif given.warmup_s:
+        raise UsageError("--warmup-s: needs --duration-s; before a number of requests, --warmup sends some that do not count")
 
 
 def _concurrency(text: str) -> list[int]:

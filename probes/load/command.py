@@ -21,7 +21,6 @@ from probes.files import write_atomic
 from probes.fleet import Fleet, RuntimeName, find_fleet
 from probes.load.aim import Aim, aim_at
 from probes.load.arguments import AUTO, shapes
-from probes.load.arrivals import Arrivals
 from probes.load.counting import check_tokenizer
 from probes.load.crew import dismiss, hire
 from probes.load.observation import Observer
@@ -29,7 +28,7 @@ from probes.load.outcome import Failure, Outcome
 from probes.load.permission import Permission
 from probes.load.report import SCHEMA, document, evidence, first_token_note, lines
 from probes.load.rows import Row, as_csv, rows
-from probes.load.run import Finding, Gate, Shape, measure
+from probes.load.run import Finding, Gate, Shape, ask_once
 from probes.load.task import Door
 from probes.model import find_source
 
@@ -160,20 +159,7 @@ def _knock(aim: Aim, shape: Shape, found: Sequence[Door], context: Context) -> W
     Raises:
         ProbeError: it was not answered; the words are the server's.
     """
-    small = replace(
-        shape,
-        arrivals=Arrivals.CLOSED,
-        rate=0.0,
-        concurrency=1,
-        requests=1,
-        duration_s=None,
-        warmup=0,
-        warmup_s=0.0,
-        cooldown_s=0.0,
-        at_most=1,
-        max_tokens=min(shape.max_tokens, _FIRST_TOKENS),
-        workers=1,
-    )
+    small = replace(shape, max_tokens=min(shape.max_tokens, _FIRST_TOKENS))
     notes: list[str] = []
     words = "its name leads to no address"
     for door in found:
@@ -195,15 +181,7 @@ def _knock(aim: Aim, shape: Shape, found: Sequence[Door], context: Context) -> W
 
 def _ask(gate: Gate, shape: Shape, door: Door, context: Context) -> tuple[Outcome, bool]:
     for usage in (True, False):
-        finding = measure(gate, replace(shape, usage=usage), door, context.clock())
-        if not finding.outcomes:
-            interrupted = [halt.words for halt in finding.halts]
-            raise (
-                KeyboardInterrupt
-                if any(halt.reason == "interrupted" for halt in finding.halts)
-                else ProbeError("; ".join(interrupted) or "no answer came")
-            )
-        outcome = finding.outcomes[0]
+        outcome = ask_once(gate, replace(shape, usage=usage), door, context.clock())
         refused = outcome.failure is Failure.REFUSED and ("stream_options" in outcome.words or "include_usage" in outcome.words)
         if not refused:
             break
@@ -211,7 +189,7 @@ def _ask(gate: Gate, shape: Shape, door: Door, context: Context) -> tuple[Outcom
 
 
 def _code(finding: Finding) -> int:
-    if any(halt.reason == "interrupted" for halt in finding.halts):
+    if finding.interrupted:
         return EXIT_INTERRUPTED
     return EXIT_INVALID if finding.reasons else EXIT_OK
 

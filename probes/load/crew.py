@@ -40,7 +40,6 @@ class Course:
 
     began_ns: int
     stopped_ns: int
-    ended_ns: int
     halts: tuple[Halt, ...]
     stats: tuple[dict[str, Any], ...]
 
@@ -167,14 +166,12 @@ class _Watch:
                 self._listen(until_ns=time.perf_counter_ns() + round(drain_s * 1e9), drain=True)
             except KeyboardInterrupt:
                 self._halts.append(Halt(reason="interrupted", words="stopped with Ctrl-C while answers were still arriving"))
-        ended_ns = time.perf_counter_ns()
         for hand in self._hands:
             if hand.gone and hand.process.wait():
                 self._halts.append(Halt(reason="worker-died", words=_last_words(hand)))
         return Course(
             began_ns=began_ns,
             stopped_ns=self._stopped_ns,
-            ended_ns=ended_ns,
             halts=tuple(self._halts),
             stats=tuple(_stats(hand.task) for hand in self._hands),
         )

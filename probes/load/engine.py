@@ -140,7 +140,7 @@ class Engine:
                 return
             self._waiting.append(self._request(0, due))
             self._admit()
-            if len(self._waiting) > self._guards.backlog:
+            if len(self._waiting) > -(-self._guards.backlog // self._task.workers):
                 words = f"{len(self._waiting)} requests wait for a free stream; {self._task.in_flight} are in flight"
                 self._stop("growing-queue", words)
             self._schedule(dues)

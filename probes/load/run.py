@@ -121,6 +121,11 @@ class Finding:
         return self.course.halts
 
     @property
+    def interrupted(self) -> bool:
+        """Tell whether somebody stopped it by hand."""
+        return any(halt.reason == "interrupted" for halt in self.course.halts)
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """Why it is invalid; empty when it is valid."""
         reasons = [halt.reason for halt in self.course.halts]
@@ -197,6 +202,34 @@ def _read(
     by_tokenizer = any(one.ok and one.usage_tokens is None for one in kept)
     both = zip(kept, counts, strict=True)
     return tuple(replace(one, counted=count, by_tokenizer=by_tokenizer) for one, count in both), None
+
+
+def ask_once(gate: Gate, shape: Shape, door: Door, started_at: datetime) -> Outcome:
+    """Send one request of a shape before any load.
+
+    Raises:
+        KeyboardInterrupt: stopped with Ctrl-C, whatever came of the request.
+        ProbeError: no answer of any kind came.
+    """
+    alone = replace(
+        shape,
+        arrivals=Arrivals.CLOSED,
+        rate=0.0,
+        concurrency=1,
+        requests=1,
+        duration_s=None,
+        warmup=0,
+        warmup_s=0.0,
+        cooldown_s=0.0,
+        at_most=1,
+        workers=1,
+    )
+    finding = measure(gate, alone, door, started_at)
+    if finding.interrupted:
+        raise KeyboardInterrupt
+    if not finding.outcomes:
+        raise ProbeError("; ".join(halt.words for halt in finding.halts) or "no answer came")
+    return finding.outcomes[0]
 
 
 def _middle(found: Sequence[Series], name: str) -> float | None:

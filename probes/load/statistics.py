@@ -17,7 +17,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     `ordered` is sorted and not empty. The result is a sample, so it never leaves their range; interpolation
     would invent values that nobody saw.
     """
-    # 0.95 * 20 is a hair above 19 in binary; the rank is meant in decimal.
+    # 0.07 * 100 is a hair above 7 in binary; the rank is meant in decimal.
     return ordered[max(0, math.ceil(round(share * len(ordered), 9)) - 1)]
 
 

@@ -20,7 +20,7 @@ from probes.fleet import Fleet, find_fleet
 from probes.load.aim import Aim, aim_at
 from probes.load.permission import Permission
 from probes.load.serverside import authority
-from probes.quality.agreement import Agreement, between
+from probes.quality.agreement import Agreement, between, with_itself
 from probes.quality.arguments import check
 from probes.quality.asking import INTERRUPTED, Limits, measure
 from probes.quality.chat import HttpChat
@@ -84,6 +84,8 @@ def quality(
         tell(f"evidence: {write_run(run, given.out)}")
     for line in lines(found, against):
         tell(line)
+    if earlier is not None and earlier.repetitions > 1:
+        tell(f"the baseline with itself: {with_itself(earlier).words}")
     for line in _unlike(earlier, found, against):
         tell(line)
     if found.stopped == INTERRUPTED:

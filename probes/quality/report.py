@@ -40,7 +40,6 @@ def evidence(
     url: str,
     model: str,
     concurrency: int,
-    more: tuple[Metric, ...] = (),
 ) -> Run:
     """Give a quality run as evidence: a sample per repetition, and every task with its answer in the native part."""
     answered = [one for one in quality.marked if one.answered]
@@ -68,7 +67,7 @@ def evidence(
             prompt_set_sha256=quality.tasks_sha256,
         ),
         decoding=Decoding(temperature=0.0, do_sample=False, ignore_eos=False),
-        metrics=(*quality.metrics(), *more),
+        metrics=quality.metrics(),
         native=native(quality),
     )
 

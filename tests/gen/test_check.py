@@ -207,9 +207,11 @@ def wrong(rule: Rule, settings: dict[str, Any], today: date = NOVEMBER) -> list[
         ("enable_prefix_caching", "false"),
         ("enable_prefix_caching", "yep"),
         ("max_num_seqs", "many"),
+        ("max_num_seqs", "16"),
+        ("max_num_seqs", True),
     ],
 )
-def test_a_value_that_its_control_cannot_have(control: str, value: str) -> None:
+def test_a_value_that_its_control_cannot_have(control: str, value: Any) -> None:
     assert wrong(Rule.WRONG_VALUE, {control: value}) == [f"services.text-8b.settings.{control} is {value!r}"]
 
 

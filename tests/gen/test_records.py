@@ -279,7 +279,7 @@ def test_every_title_gives_a_short_name_that_any_disk_keeps(title: str) -> None:
 
 def test_titles_without_ascii_letters_do_not_share_a_name() -> None:
     assert len({titled_name(JULY, title) for title in ("日本語", "中文", "🚀", "—", "-")}) == 5
-    assert titled_name(JULY, "Größe") == "2026-07-10-grosse" or titled_name(JULY, "Größe") == "2026-07-10-groe"
+    assert titled_name(JULY, "Größe") == "2026-07-10-groe"
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])

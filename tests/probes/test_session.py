@@ -137,6 +137,7 @@ sys.exit(main(["run", "--service", "text-8b", "--out", sys.argv[1]]))
 
 
 @pytest.mark.engine
+@pytest.mark.usefixtures("model_files")
 def test_an_embedded_service_that_does_not_start_is_a_state_and_stops_nobody_else(tmp_path: Path, model_cache: Path) -> None:
     inventory = tmp_path / "fleet.yml"
     text = (ROOT / "fleet.yml").read_text(encoding="utf-8")
@@ -154,6 +155,8 @@ def test_an_embedded_service_that_does_not_start_is_a_state_and_stops_nobody_els
     assert not told["embedded"].validity.valid
 
 
+@pytest.mark.engine
+@pytest.mark.usefixtures("model_files")
 def test_the_embedded_service_is_started_asked_and_stopped(tmp_path: Path, model_cache: Path) -> None:
     out = tmp_path / "evidence"
     done = probes("run", "--service", "embedded", "--out", str(out), "--json", cache=model_cache)
@@ -173,6 +176,7 @@ def test_the_embedded_service_is_started_asked_and_stopped(tmp_path: Path, model
 
 
 @pytest.mark.engine
+@pytest.mark.usefixtures("model_files")
 def test_ctrl_c_leaves_no_process_and_no_half_file(tmp_path: Path, model_cache: Path) -> None:
     out = tmp_path / "evidence"
     command = [sys.executable, "-m", "probes", "run", "endpoints", "micro", "--quick", "--out", str(out)]

@@ -95,7 +95,7 @@ def metric(run: Run, name: str, arm: str = "") -> Metric:
 def test_two_sides_give_every_quantity_once_a_repetition_or_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     with talking(chatting()) as one, talking(chatting()) as two:
         addresses = [f"http://127.0.0.1:{port}/v1" for port in (one, two)]
-        _, run = contract(*addresses, "--requests", "2", "--max-tokens", "2")
+        code, run = contract(*addresses, "--requests", "2", "--max-tokens", "2")
     assert run is not None
     assert (run.kind, [arm.role for arm in run.arms]) == (RunKind.CONTRACT, ["baseline", "candidate"])
     assert f"evidence/{run.id}.json" in capsys.readouterr().out
@@ -106,6 +106,9 @@ def test_two_sides_give_every_quantity_once_a_repetition_or_a_reason(capsys: pyt
             assert bool(found.samples) != (found.missing is not None), name
             assert len(found.samples) in {0, 6} or not run.validity.valid, name
     told: Any = run.native["contract"]
+    # Only a machine that is too busy for the instrument may keep nothing.
+    assert run.validity.valid or told["stopped"].startswith("unsound: instrument-")
+    assert code == (0 if run.validity.valid else 2)
     assert list(told["sides"].values()) == addresses
     assert told["rounds_kept"] == len(metric(run, "ttft_s", "baseline").samples)
     p95 = metric(run, "p95_latency_s", "baseline").missing

@@ -12,25 +12,11 @@ from probes.endpoints.metrics import MAX_LINE_CHARACTERS, Sample, Scrape, Scrape
 from probes.endpoints.wire import Reply
 from probes.evidence import Metric, MissingReason
 from tests.captures import capture
-
-
-def answered(body: str | bytes, status: int = 200, content_type: str = "text/plain", *, whole: bool = True) -> Reply:
-    return Reply(
-        path="/metrics",
-        status=status,
-        content_type=content_type,
-        server="",
-        encoding="",
-        location="",
-        body=body if isinstance(body, bytes) else body.encode(),
-        whole=whole,
-        connect_s=None,
-        end_s=0.0,
-    )
+from tests.probing import metrics_reply
 
 
 def recorded(engine: str, name: str) -> Scrape:
-    return scrape(answered(capture(engine, name).body))
+    return scrape(metrics_reply(capture(engine, name).body))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +70,7 @@ def test_openmetrics_counter_has_its_kind_and_no_created() -> None:
 
 
 def test_openmetrics_without_its_end_is_read_and_doubted() -> None:
-    read = scrape(answered("# TYPE a counter\na_total 1\n", content_type="application/openmetrics-text"))
+    read = scrape(metrics_reply("# TYPE a counter\na_total 1\n", content_type="application/openmetrics-text"))
     assert read.total("a_total") == 1
     assert read.bad[0].why == "no # EOF at the end: the body may be cut"
 
@@ -107,18 +93,18 @@ def test_last_line_of_an_unframed_body_counts_only_with_its_end() -> None:
 @pytest.mark.parametrize(
     ("reply", "state", "words"),
     [
-        (answered('{"error":"Invalid request URL"}', 400), ScrapeState.NOT_ENABLED, "Invalid request URL"),
-        (answered('{"detail":"Not Found"}', 404), ScrapeState.NOT_ENABLED, "Not Found"),
-        (answered('{"error":{"message":"Start it with `--metrics`"}}', 501), ScrapeState.NOT_ENABLED, "Start it with"),
-        (answered(""), ScrapeState.NOT_ENABLED, "an empty body"),
-        (answered(" \n"), ScrapeState.NOT_ENABLED, "an empty body"),
-        (answered("<html><body>x 1</body></html>"), ScrapeState.NOT_METRICS, "<html>"),
-        (answered('{"error":"no"}'), ScrapeState.NOT_METRICS, "no"),
-        (answered('[{"gpuMemUsage": 1}]'), ScrapeState.NOT_METRICS, "gpuMemUsage"),
-        (answered("hello there"), ScrapeState.NOT_METRICS, "no sample in 1 lines"),
-        (answered(b"\xff\xfe\x00"), ScrapeState.NOT_METRICS, "no sample"),
-        (answered("no", 401), ScrapeState.NOT_ALLOWED, "HTTP 401: no"),
-        (answered("oops", 500), ScrapeState.FAILED, "HTTP 500: oops"),
+        (metrics_reply('{"error":"Invalid request URL"}', 400), ScrapeState.NOT_ENABLED, "Invalid request URL"),
+        (metrics_reply('{"detail":"Not Found"}', 404), ScrapeState.NOT_ENABLED, "Not Found"),
+        (metrics_reply('{"error":{"message":"Start it with `--metrics`"}}', 501), ScrapeState.NOT_ENABLED, "Start it with"),
+        (metrics_reply(""), ScrapeState.NOT_ENABLED, "an empty body"),
+        (metrics_reply(" \n"), ScrapeState.NOT_ENABLED, "an empty body"),
+        (metrics_reply("<html><body>x 1</body></html>"), ScrapeState.NOT_METRICS, "<html>"),
+        (metrics_reply('{"error":"no"}'), ScrapeState.NOT_METRICS, "no"),
+        (metrics_reply('[{"gpuMemUsage": 1}]'), ScrapeState.NOT_METRICS, "gpuMemUsage"),
+        (metrics_reply("hello there"), ScrapeState.NOT_METRICS, "no sample in 1 lines"),
+        (metrics_reply(b"\xff\xfe\x00"), ScrapeState.NOT_METRICS, "no sample"),
+        (metrics_reply("no", 401), ScrapeState.NOT_ALLOWED, "HTTP 401: no"),
+        (metrics_reply("oops", 500), ScrapeState.FAILED, "HTTP 500: oops"),
         (Fault(kind=FaultKind.REFUSED, words="ConnectionRefusedError: …"), ScrapeState.NOT_REACHABLE, "ConnectionRefused"),
     ],
 )
@@ -280,7 +266,7 @@ def test_figure_that_is_not_there_says_why(
 
 
 def test_metrics_that_are_off_say_how_to_switch_them_on() -> None:
-    off = scrape(answered('{"error":"Invalid request URL"}', 400))
+    off = scrape(metrics_reply('{"error":"Invalid request URL"}', 400))
     (metric,) = live.live_metrics([live.running(live.gauge("g"))], off, None, "start it with --metrics_enable")
     assert metric.missing is not None
     assert metric.missing.missing is MissingReason.NOT_CONFIGURED

@@ -109,6 +109,13 @@ def test_run_is_imported_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert "is imported already, as 20261130T151724Z-not-described" in capsys.readouterr().err
 
 
+def test_one_file_named_twice_is_one_measurement(capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(DATA / "guidellm-0.8.1.json")
+    assert main(["import", file, file, "--out", "evidence"]) == 2
+    assert "guidellm-0.8.1.json: is imported already, as guidellm-0.8.1.json" in capsys.readouterr().err
+    assert not Path("evidence").exists()
+
+
 def test_machines_are_told_apart_by_what_they_are_called() -> None:
     runs = imported(DATA / "guidellm-0.8.1.json") + imported(DATA / "vllm-bench-0.32.0.json", "--host", "lab")
     scopes = {run.client.alias: run.scope for run in runs}

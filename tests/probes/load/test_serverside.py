@@ -11,7 +11,7 @@ import pytest
 
 from probes.endpoints.adapters import ADAPTERS
 from probes.endpoints.address import parse_address
-from probes.endpoints.metrics import Scrape, parse
+from probes.endpoints.metrics import Scrape, parse, scrape
 from probes.evidence import MissingReason
 from probes.fleet import RuntimeName
 from probes.load.run import Gate
@@ -19,6 +19,7 @@ from probes.load.series import Series
 from probes.load.serverside import Scraper, identify, tell
 from probes.load.window import Phase, Window
 from tests.captures import capture
+from tests.probing import metrics_reply
 from tests.servers import hear, http, talking
 
 S = 10**9
@@ -111,11 +112,11 @@ def test_captures_of_real_servers_give_a_figure_or_a_reason_for_every_name(engin
 
 
 def test_metrics_that_are_off_say_how_to_switch_them_on() -> None:
-    off = parse("")
-    found = told((9, off), (21, off))
-    missing = found["server_generated_tokens"].missing
+    off = scrape(metrics_reply("", status=501))
+    missing = told((9, off), (21, off), runtime=RuntimeName.LLAMACPP)["server_generated_tokens"].missing
     assert missing is not None
-    assert missing.detail
+    assert missing.missing is MissingReason.NOT_CONFIGURED
+    assert "start llama-server with --metrics" in missing.detail
 
 
 def serving(models: dict[str, Any], metrics: list[bytes], asked: list[str]) -> Any:

@@ -21,8 +21,7 @@ def test_each_names_a_test_that_exists(module: str) -> None:
     name, _, test = module.partition("::")
     tree = ast.parse((ROOT / "probes" / "micro" / f"{name}.py").read_text(encoding="utf-8"))
     tests = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
-    assert [test] if test else tests == [tests[0]]
-    assert not test or test in tests
+    assert test in tests if test else len(tests) == 1
 
 
 def test_the_pages_know_every_subject() -> None:

@@ -33,8 +33,11 @@ def test_the_same_weights_in_f16_and_in_int8_have_the_bytes_of_their_precision(m
     assert weight_bytes(model_files.ir) < 0.7 * numbers
     assert is_full("f16")
     assert not is_full("u4")
+    shipped = answer(model_files.ir)
+    assert len(shipped) == TOKENS
     for folder in (f16, int8):
-        assert len(answer(folder)) == TOKENS
+        # Rounding parts the answers in the end; weights that are no longer these part them at once.
+        assert answer(folder)[:3] == shipped[:3]
         assert (folder / "openvino_tokenizer.xml").exists()
 
 

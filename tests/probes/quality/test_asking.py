@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -236,8 +237,22 @@ def test_task_that_needs_more_than_allowed_is_left_out_never_cut() -> None:
 
 
 def test_first_request_goes_alone_and_the_rest_as_many_at_a_time_as_allowed() -> None:
-    chat = Scripted(echo)
-    found = ask(chat, suite("s", "yes", *"abcdefg"), limits=Limits(concurrency=4))
+    together, fifth = threading.Barrier(4), threading.Event()
+    left: list[int] = []
+    early: list[int] = []
+
+    def answer(prompt: str, n: int) -> Reply:
+        if len(left) < (n > 0) + 4 * (n > 4):
+            early.append(n)
+            fifth.set()
+        if 1 <= n <= 4:
+            together.wait(20)
+            fifth.wait(0.1)  # time for one too many, who must not come
+        left.append(n)
+        return echo(prompt, n)
+
+    found = ask(Scripted(answer), suite("s", "yes", *"abcdefg"), limits=Limits(concurrency=4))
+    assert early == []
     assert [mark.task for mark in found.marked] == [f"t{n}" for n in range(8)]
     assert one(found, "s").shares == (0.125,)
 

@@ -9,7 +9,12 @@ import pytest
 from probes.endpoints.address import parse_address
 from probes.endpoints.embedded.server import EmbeddedAddress
 from probes.evidence import MissingReason
-from probes.quality import HttpChat, Limits, Outcome, Suite, between, measure, suites, with_itself
+from probes.quality.agreement import between, with_itself
+from probes.quality.asking import Limits, measure
+from probes.quality.chat import HttpChat
+from probes.quality.library import suites
+from probes.quality.result import Outcome
+from probes.quality.task import Suite
 from tests.engines.llamacpp import llamacpp
 
 pytestmark = pytest.mark.engine
