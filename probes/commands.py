@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         command = add(name, text)
         command.add_argument("parts", nargs="*", metavar="PART", help=f"what to probe: {', '.join(Part)} (default: all)")
         command.add_argument("--service", action="append", default=[], metavar="NAME", help="ask only this service")
-        command.add_argument("--quick", action="store_true", help="fewer capabilities and shorter prompts")
+        command.add_argument("--quick", action="store_true", help="fewer capabilities and benchmarks, shorter prompts or answers")
         command.add_argument("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory")
         command.add_argument("--out", type=Path, default=Path("adr/local/evidence"), metavar="DIR", help="where evidence goes")
         command.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -1,4 +1,4 @@
-"""How fast a device moves memory: a buffer larger than its caches, read and copied from end to end."""
+"""How fast a device moves memory: a large buffer, read and copied from end to end."""
 
 from __future__ import annotations
 
