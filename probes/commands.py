@@ -74,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
         command = add(name, text)
         command.add_argument("parts", nargs="*", metavar="PART", help=f"what to probe: {', '.join(Part)} (default: all)")
         command.add_argument("--service", action="append", default=[], metavar="NAME", help="ask only this service")
-        command.add_argument("--quick", action="store_true", help="fewer capabilities and benchmarks, shorter prompts or answers")
+        command.add_argument(
+            "--quick", action="store_true", help="fewer capabilities and benchmarks, shorter prompts or answers"
+        )
         command.add_argument("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory")
         command.add_argument("--out", type=Path, default=Path("adr/local/evidence"), metavar="DIR", help="where evidence goes")
         command.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -173,7 +175,7 @@ def _run(arguments: argparse.Namespace) -> int:
     files = "1 evidence file" if len(result.written) == 1 else f"{len(result.written)} evidence files"
     console.print(f"{files} in {_shown(arguments.out)}", highlight=False)
     if result.interrupted:
-        kept = "What was finished until then is kept." if result.written else "Nothing was finished, and nothing is kept."
+        kept = "What was finished until then is kept." if result.written else "No evidence file was finished."
         console.print(f"Stopped. {kept}", highlight=False)
         return EXIT_INTERRUPTED
     return EXIT_OK

@@ -133,12 +133,14 @@ def _capabilities(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
     for run in runs:
         answered = [one for one in run.capabilities if one.state is not CapabilityState.SKIPPED and _key(one) not in known]
         known |= {_key(one) for one in answered}
-        if answered and run is not newest:
-            shown.append(line(text("Proven by an earlier run and not asked since:"), atlas.run(here, run.id)))
-        shown += [capability_table(answered)] if answered else []
+        if answered and run is newest:
+            shown.append(capability_table(answered))
+        elif answered:
+            proven = paragraphs(line(text("By"), atlas.run(here, run.id)), capability_table(answered))
+            shown.append(details(text(f"{len(answered)} proven by an earlier run and not asked since"), proven, "data"))
     left = {_key(one): one for run in reversed(runs) for one in run.capabilities if _key(one) not in known}
     if left:
-        shown += [text("Never tried yet:"), capability_table([*left.values()])]
+        shown.append(details(text(f"{len(left)} never tried yet"), capability_table([*left.values()]), "data"))
     return paragraphs(*shown)
 
 

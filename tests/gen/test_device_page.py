@@ -27,8 +27,8 @@ def page(*runs: Run) -> str:
 
 def test_a_short_run_hides_nothing_that_a_whole_one_proved() -> None:
     shown = page(specimens.devices_run(), shorter())
-    newest, _, rest = shown.partition("Proven by an earlier run and not asked since:")
-    proven, _, untried = rest.partition("Never tried yet:")
+    newest, _, rest = shown.partition("4 proven by an earlier run and not asked since")
+    proven, _, untried = rest.partition("1 never tried yet")
     assert "nothing this time" in newest
     assert "cache bytes fall to 51" not in shown
     assert "the same token ids and cache bytes" in proven
@@ -57,4 +57,4 @@ def test_a_quick_benchmark_takes_no_picture_from_a_whole_one() -> None:
 
 def test_another_release_of_the_runtime_proves_nothing_of_this_one() -> None:
     shown = page(specimens.devices_run(), shorter(runtime=Runtime(name="openvino", version="2026.5.0")))
-    assert "Proven by an earlier run" not in shown
+    assert "proven by an earlier run" not in shown
