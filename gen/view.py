@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 
+from gen.comparability import Side, likeness, sides_of
 from gen.coverage import Bearing
 from gen.knowledge import Engine, Knowledge, Role
 from gen.knowledge.schema import same_value
 from gen.verdict import MIN_SAMPLES, Comparison, compare
 from gen.versions import known_version
 from gen.words import Verdict
-from probes.evidence import Arm, Capability, Endpoint, Missing, ProvenanceKind, Run, Scalar, Technique
+from probes.evidence import Arm, Capability, Endpoint, Missing, ProvenanceKind, Run, RunKind, Scalar, Technique
 from probes.fleet import Client, Fleet, Gates, ServiceKind
 
 FLEET = "fleet"
 LOCAL = "local-"
 RELEASE = "runtime_version"
 WEIGHTS = "weight_precision"
-_VETOES = ("error_rate", "oom_rate")
+# Whatever is gained, these bring it to nothing: failures, hangs, storms of retries, poor answers.
+_VETOES = ("error_rate", "oom_rate", "stalled_streams", "device_resets", "attempts_per_request", "task_quality")
+# What a control has to do for its technique so that a contract run with it off and on decides about the technique.
+_SWITCHES = (Role.SWITCH, Role.SPARSE, Role.DRAFT)
 _RANK = {kind: rank for rank, kind in enumerate(ProvenanceKind)}
 
 
@@ -55,9 +59,10 @@ class Sighting:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A baseline against a candidate in one run, on the metric in which the technique pays.
+    """A technique off against on in one run, on the metric in which the technique pays.
 
-    `vetoes` are the metrics that got worse and undo any gain: errors and out-of-memory.
+    `vetoes` are the metrics that got worse and undo any gain. `sides` names the two for people: by the arms of a
+    micro-benchmark, by the settings in which those of a contract run differ.
     """
 
     run: Run
@@ -65,6 +70,7 @@ class Bench:
     candidate: Arm
     deciding: Comparison
     vetoes: tuple[Comparison, ...]
+    sides: tuple[str, str]
 
     @property
     def verdict(self) -> Verdict:
@@ -169,11 +175,7 @@ class View:
 
     def is_off(self, service: ServiceView, sighting: Sighting) -> bool:
         """Tell whether a value switches its control off, or could not switch anything on."""
-        if sighting.without_effect:
-            return True
-        control = self.knowledge.control(service.engine, sighting.control)
-        off: tuple[Scalar, ...] = (False, 0, "", "off", "none", "false", "no", *(control.off if control else ()))
-        return any(same_value(sighting.value, value) for value in off)
+        return bool(sighting.without_effect) or self._off(service, sighting.control, sighting.value)
 
     def broken(self, service: ServiceView, technique: Technique) -> str:
         """Say why the last measurement of a technique may not be used, or nothing when there was none."""
@@ -184,9 +186,16 @@ class View:
     def bench(
         self, service: ServiceView, technique: Technique, candidate: Callable[[Arm], bool] = lambda _arm: True
     ) -> Bench | None:
-        """Find the measurement that decides about a technique on a service, of the first arm that is a `candidate`."""
+        """Find the measurement that decides about a technique on a service.
+
+        That is a contract run of the service with the technique off and on, which is asked as clients ask it, or the
+        micro-benchmark of the technique with the first arm that is a `candidate`.
+        """
         entry = self.knowledge.techniques[technique]
-        return self.measured(service, entry.subject, entry.pays_in, candidate)
+        found = [*self._contracts(service, technique)]
+        if entry.subject:
+            found += self._benches(service, entry.subject, entry.pays_in, candidate)
+        return max(found, key=_weight, default=None)
 
     def measured(
         self, service: ServiceView, subject: str, pays_in: tuple[str, ...], candidate: Callable[[Arm], bool]
@@ -196,13 +205,41 @@ class View:
         The newest valid one of the same release, but one that settles nothing, on a busy machine, with too few
         samples or with the short prompts of a quick run, never displaces one that did: noise moves no decision.
         """
-        benches = [
-            bench
-            for run in service.runs
-            if run.subject == subject and run.validity.valid and _same_release(run, service)
-            if (bench := _bench(run, pays_in, self.gates, candidate)) is not None
-        ]
-        return max(benches, key=lambda b: (*_settled(b), b.run.started_at, b.run.id), default=None)
+        return max(self._benches(service, subject, pays_in, candidate), key=_weight, default=None)
+
+    def _benches(
+        self, service: ServiceView, subject: str, pays_in: tuple[str, ...], wanted: Callable[[Arm], bool]
+    ) -> Iterator[Bench]:
+        for run in service.runs:
+            if run.subject != subject or not run.validity.valid or not _same_release(run, service):
+                continue
+            baseline = next((arm for arm in run.arms if arm.role == "baseline"), None)
+            candidate = next((arm for arm in run.arms if arm.role == "candidate" and wanted(arm)), None)
+            if baseline and candidate and (bench := _bench(run, baseline, candidate, pays_in, self.gates)):
+                yield bench
+
+    def _contracts(self, service: ServiceView, technique: Technique) -> Iterator[Bench]:
+        """Give the contract runs of a service whose sides differ in the technique being off and on, and in nothing else."""
+        switches = {control for role in _SWITCHES for control in self.controls(service, role, technique)}
+        pays_in = self.knowledge.techniques[technique].pays_in
+        for run in service.runs:
+            both = sides_of(run) if run.kind is RunKind.CONTRACT else None
+            if both is None or not run.validity.valid or not _same_release(run, service):
+                continue
+            alike = likeness(*both)
+            changed = tuple(one.name for one in alike.under_test)
+            off = [all(self._off(service, name, side.settings[name]) for name in changed) for side in both]
+            if alike.why_not or not changed or not switches.issuperset(changed) or off[0] is off[1]:
+                continue
+            # Whichever side was called the baseline: the verdict is about switching on.
+            one, two = both if off[0] else both[::-1]
+            if one.arm and two.arm and (bench := _bench(run, one.arm, two.arm, pays_in, self.gates)):
+                yield replace(bench, sides=(_set_to(one, changed), _set_to(two, changed)))
+
+    def _off(self, service: ServiceView, name: str, value: Scalar) -> bool:
+        control = self.knowledge.control(service.engine, name)
+        off: tuple[Scalar, ...] = (False, 0, "", "off", "none", "false", "no", *(control.off if control else ()))
+        return any(same_value(value, one) for one in off)
 
 
 def same_release(one: str, other: str) -> bool:
@@ -233,12 +270,7 @@ def _from_words_to_deeds(sighting: Sighting) -> tuple[int, bool, bool]:
     return -_RANK[sighting.kind], sighting.in_file, not sighting.default_of
 
 
-def _bench(run: Run, pays_in: tuple[str, ...], gates: Gates, wanted: Callable[[Arm], bool]) -> Bench | None:
-    baseline = next((arm for arm in run.arms if arm.role == "baseline"), None)
-    candidate = next((arm for arm in run.arms if arm.role == "candidate" and wanted(arm)), None)
-    if baseline is None or candidate is None:
-        return None
-
+def _bench(run: Run, baseline: Arm, candidate: Arm, pays_in: tuple[str, ...], gates: Gates) -> Bench | None:
     def compared(name: str) -> Comparison | None:
         one, two = run.metric(name, baseline.name), run.metric(name, candidate.name)
         return None if one is None and two is None else compare(one, two, gates)
@@ -247,7 +279,23 @@ def _bench(run: Run, pays_in: tuple[str, ...], gates: Gates, wanted: Callable[[A
     if deciding is None:
         return None
     vetoes = tuple(c for name in _VETOES if (c := compared(name)) is not None and c.verdict is Verdict.WORSE)
-    return Bench(run=run, baseline=baseline, candidate=candidate, deciding=deciding, vetoes=vetoes)
+    return Bench(
+        run=run,
+        baseline=baseline,
+        candidate=candidate,
+        deciding=deciding,
+        vetoes=vetoes,
+        sides=(baseline.name, candidate.name),
+    )
+
+
+def _set_to(side: Side, names: Iterable[str]) -> str:
+    return ", ".join(f"{name} {shown(side.settings[name])}" for name in names)
+
+
+def _weight(bench: Bench) -> tuple[bool, bool, bool, bool, datetime, str]:
+    """Rank what was measured: what settles more, then a contract run, then the newest."""
+    return (*_settled(bench), bench.run.kind is RunKind.CONTRACT, bench.run.started_at, bench.run.id)
 
 
 def _settled(bench: Bench) -> tuple[bool, bool, bool]:

@@ -99,10 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     endpoint.add_argument("--json", action="store_true", help="print the whole run as JSON")
     endpoint.set_defaults(command=_endpoint)
 
-    speculation = add("speculation", "can EAGLE-3 pay for this model on this device?")
+    speculation = add("speculation", "can EAGLE-3 or a draft model pay for this model on this device?")
     speculation.add_argument("--ir", type=Path, required=True, metavar="DIR", help="folder of the target's OpenVINO model")
     speculation.add_argument("--device", default="CPU", help="OpenVINO device, such as GPU.0 (default: CPU)")
-    speculation.add_argument("--head", type=Path, metavar="DIR", help="a head to try (default: one with random weights)")
+    drafter = speculation.add_mutually_exclusive_group()
+    drafter.add_argument("--head", type=Path, metavar="DIR", help="an EAGLE-3 head to try (default: one with random weights)")
+    drafter.add_argument("--draft", type=Path, metavar="DIR", help="a model of the same tokenizer to draft with instead")
     speculation.add_argument(
         "--budget", type=float, default=120.0, metavar="S", help="seconds of each measurement (default: 120)"
     )
@@ -221,13 +223,14 @@ def _endpoint(arguments: argparse.Namespace) -> int:
 
 
 def _speculation(arguments: argparse.Namespace) -> int:
-    from probes.drafts.command import ask
+    from probes.drafts.command import Drafter, ask
     from probes.drafts.verdict import lines
 
     if not arguments.budget > 0:
         raise UsageError(f"--budget {arguments.budget:g}: is no time; expected seconds above 0")
     context = _context(Path(), None, quick=arguments.quick, console=_console(stderr=True))
-    proven, measured = ask(context, arguments.ir, arguments.device, head=arguments.head, budget_s=arguments.budget)
+    drafter = Drafter(head=arguments.head, draft=arguments.draft)
+    proven, measured = ask(context, arguments.ir, arguments.device, drafter, budget_s=arguments.budget)
     if arguments.json:
         print(json.dumps([json.loads(run.model_dump_json()) for run in (proven, *measured)], indent=1))
     else:

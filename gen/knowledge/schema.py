@@ -305,7 +305,7 @@ class TechniqueEntry(Known):
     technique: Technique
     about: Sentence
     needs: tuple[Sentence, ...]
-    subject: str
+    subject: str | None = None
     pays_in: tuple[str, ...] = ()
     kinds: dict[ServiceKind, KindEntry]
 

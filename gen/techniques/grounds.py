@@ -157,7 +157,8 @@ def bench_fact(service: ServiceView, technique: Technique, bench: Bench, value: 
 
 def bench_told(bench: Bench) -> str:
     """Say which arms were compared and what came of it, with its numbers."""
-    arms = f"{bench.candidate.name} against {bench.baseline.name}"
+    baseline, candidate = bench.sides
+    arms = f"{candidate} against {baseline}"
     told = [f"{bench.deciding.metric} {_numbers(bench.deciding)}"]
     told += [f"{veto.metric} {_numbers(veto)}" for veto in bench.vetoes]
     return capital(f"{arms}: {'; '.join(told)}.")

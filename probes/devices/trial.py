@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,6 @@ class Bounds:
     target: str = "probes.devices.trial:observe"
     timeout_s: float = TIMEOUT_S
     memory_bytes: int = MEMORY_BYTES
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def try_settings(trial: Trial, ir: Path, bounds: Bounds | None = None) -> Tried:
@@ -113,7 +112,7 @@ def try_settings(trial: Trial, ir: Path, bounds: Bounds | None = None) -> Tried:
                 {"ir": str(ir), "scratch": scratch, "trial": as_json(trial)},
                 timeout_s=limits.timeout_s,
                 memory_bytes=limits.memory_bytes,
-                env={**dump.ENVIRONMENT, **limits.env},
+                env=dump.ENVIRONMENT,
             )
         )
 

@@ -125,9 +125,9 @@ def judge(claim: Claim, *, tried: Tried, device: str, plain: Plain) -> Capabilit
     return _capability(claim, state, effect=told, seconds=tried.seconds)
 
 
-def not_tried(words: str) -> Capability:
-    """Say that nothing could be asked of EAGLE-3, and why."""
-    claim = _basic(Method.EAGLE3, {"num_assistant_tokens": CHAIN}, quick=True)[0]
+def not_tried(words: str, method: Method = Method.EAGLE3) -> Capability:
+    """Say that nothing could be asked of a way of drafting, and why."""
+    claim = _basic(method, {"num_assistant_tokens": CHAIN}, quick=True)[0]
     return _capability(claim, CapabilityState.FAILED, words=words)
 
 
@@ -136,9 +136,9 @@ def skipped(claim: Claim, budget_s: float) -> Capability:
     return _capability(claim, CapabilityState.SKIPPED, words=f"skipped: the budget of {budget_s:g} s was spent")
 
 
-def broken_chain(capabilities: Iterable[Capability]) -> Capability | None:
-    """Find what keeps plain EAGLE-3 chains from working here; None when they work."""
-    chains = (one for one in capabilities if one.name == Method.EAGLE3 and one.requested.startswith(_CHAINED))
+def broken_chain(capabilities: Iterable[Capability], method: Method = Method.EAGLE3) -> Capability | None:
+    """Find what keeps plain chains of a way of drafting from working here; None when they work."""
+    chains = (one for one in capabilities if one.name == method and one.requested.startswith(_CHAINED))
     return next((one for one in chains if one.state in {CapabilityState.REFUSED, CapabilityState.FAILED}), None)
 
 

@@ -28,7 +28,7 @@ from probes.drafts.capabilities import (
     skipped,
 )
 from probes.drafts.pair import Pair, paired
-from probes.drafts.trial import Ask, Trial, Tried, try_drafts
+from probes.drafts.trial import STATEFUL, Ask, Trial, Tried, try_drafts
 from probes.errors import InputError, ProbeError
 from probes.evidence import Capability, Scalar
 
@@ -111,6 +111,29 @@ def prove(
         return Proof(capabilities=(not_tried(f"no head can be built for this target: {exc}"),), native=native)
 
 
+def prove_draft(ir: Path, draft: Path, device: str, *, say: Callable[[str], None]) -> Proof:
+    """Prove what a draft model of the user's does for a target; a device without plain decoding is a capability that failed."""
+    say(f"{device}: speculative decoding: plain decoding to compare with")
+    exact, tried = _plain_exact(ir, device)
+    native: dict[str, JsonValue] = {"plain": shown(tried)}
+    if exact is None:
+        words = f"not tried: plain decoding: the engine {tried.outcome}: {runtime_words(tried.words)}"
+        return Proof(capabilities=(not_tried(words, Method.DRAFT_MODEL),), native=native)
+    say(f"{device}: speculative decoding: {Method.DRAFT_MODEL}")
+    trial = Trial(
+        target=ir,
+        draft=draft,
+        device=device,
+        properties=(*EXACT.items(), ("KV_CACHE_PRECISION", exact.precision)),
+        scheduler=((PREFIX_CACHING, True),),
+        asks=(),
+    )
+    claims = draft_model_claims()
+    drafted = try_drafts(_asking(trial, claims))
+    found = tuple(judge(claim, tried=drafted, device=device, plain=exact) for claim in claims)
+    return Proof(capabilities=found, native={**native, Method.DRAFT_MODEL: shown(drafted)}, full_name=_full_name(tried))
+
+
 def often_said(plain: Plain) -> tuple[int, ...]:
     """Give the token that plain answers hold most often: a head that drafts nothing else is right now and then."""
     counts = Counter(token for answer in plain.alone for token in answer)
@@ -170,9 +193,10 @@ def _sessions(ir: Path, device: str, pair: Pair, precision: str) -> Iterator[Ses
     def plain_target(*, draft: Path | None = None, more: tuple[tuple[str, Scalar], ...] = ()) -> Trial:
         return Trial(target=ir, draft=draft, device=device, properties=(*properties, *more), scheduler=cached, asks=())
 
-    def beside(setting: str, **changes: object) -> Session:
+    def beside(setting: str, *, method: Method = Method.EAGLE3, **changes: object) -> Session:
         values = {**vars(head), **changes}
-        return Session(name=f"{Method.EAGLE3} with {setting}", claims=(beside_claim(setting),), trial=Trial(**values))
+        claims = (beside_claim(setting, method=method),)
+        return Session(name=f"{method} with {setting}", claims=claims, trial=Trial(**values))
 
     lookup: tuple[tuple[str, Scalar], ...] = (("prompt_lookup", True),)
     yield Session(name=Method.EAGLE3, claims=eagle_claims(quick=False), trial=head)
@@ -182,8 +206,9 @@ def _sessions(ir: Path, device: str, pair: Pair, precision: str) -> Iterator[Ses
     )
     yield beside("XATTENTION", scheduler=(*uncached, *sparse))
     yield beside("prompt_lookup", properties=(*properties, *lookup))
-    yield beside("ATTENTION_BACKEND=SDPA", properties=(), stateful=True)
+    yield beside("ATTENTION_BACKEND=SDPA", properties=(), observer=STATEFUL)
     yield Session(name=Method.DRAFT_MODEL, claims=draft_model_claims(), trial=plain_target(draft=ir))
+    yield beside("XATTENTION", method=Method.DRAFT_MODEL, target=ir, draft=ir, scheduler=(*uncached, *sparse))
     yield Session(name=Method.PROMPT_LOOKUP, claims=lookup_claims(), trial=plain_target(more=lookup))
     default_cache = Trial(target=pair.target, draft=pair.head, device=device, scheduler=uncached, asks=())
     yield Session(name=f"{Method.EAGLE3}, default cache", claims=default_cache_claims(), trial=default_cache)

@@ -25,6 +25,7 @@ REQUESTS = 6
 POOL_BLOCKS = 128
 TIMEOUT_S = 300.0
 MEMORY_BYTES = 6 * 2**30
+PAGED, STATEFUL = "probes.drafts.trial:observe", "probes.drafts.trial:observe_stateful"
 _LOADED = "loaded"
 
 
@@ -60,7 +61,7 @@ class Reply(Model):
 class Trial:
     """What to open: a target, perhaps with a draft beside it, and what to ask it in turn.
 
-    `stateful` opens the pipeline that has no paged attention.
+    `observer` is the function that carries it out in the child.
     """
 
     target: Path
@@ -69,7 +70,7 @@ class Trial:
     properties: tuple[tuple[str, Scalar], ...] = ()
     scheduler: tuple[tuple[str, Scalar], ...] = ()
     asks: tuple[Ask, ...]
-    stateful: bool = False
+    observer: str = PAGED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +100,7 @@ def try_drafts(trial: Trial) -> Tried:
         "scheduler": dict(trial.scheduler),
         "asks": [ask.model_dump(mode="json") for ask in trial.asks],
     }
-    function = "observe_stateful" if trial.stateful else "observe"
-    result = run_child(
-        f"probes.drafts.trial:{function}",
-        arguments,
-        timeout_s=TIMEOUT_S,
-        memory_bytes=MEMORY_BYTES,
-        env=dump.ENVIRONMENT,
-    )
+    result = run_child(trial.observer, arguments, timeout_s=TIMEOUT_S, memory_bytes=MEMORY_BYTES, env=dump.ENVIRONMENT)
     return _tried(result)
 
 

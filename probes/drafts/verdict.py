@@ -1,4 +1,4 @@
-"""Whether EAGLE-3 can pay on a device, in plain words, from what was proven and measured there."""
+"""Whether EAGLE-3, or a draft model, can pay on a device, in plain words, from what was proven and measured there."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ class Price:
 
 
 def prices(run: Run) -> tuple[Price, ...]:
-    """Read the price of each EAGLE-3 arm that was measured, the shortest drafts first."""
+    """Read the price of each arm of heads or of a given draft model that was measured, the shortest drafts first."""
     found = []
     for arm in run.arms:
         needed, reached = run.metric(_BREAK_EVEN, arm.name), run.metric(_REACHED, arm.name)
         length = arm.settings.get("num_assistant_tokens")
-        if not arm.name.startswith(Method.EAGLE3) or not _sampled(needed, reached) or not isinstance(length, int):
+        priced = arm.name.startswith((Method.EAGLE3, Method.DRAFT_MODEL)) and _sampled(needed, reached)
+        if not priced or not isinstance(length, int):
             continue
         depth = arm.settings.get("tree_depth", length)
         samples = needed.samples if needed else ()
@@ -50,7 +51,7 @@ def prices(run: Run) -> tuple[Price, ...]:
                 low=min(samples),
                 high=max(samples),
                 reached=median(reached.samples if reached else ()),
-                given=arm.settings.get("head") == "given",
+                given="given" in {arm.settings.get("head"), arm.settings.get("draft")},
             )
         )
     return tuple(sorted(found, key=lambda price: (price.arm.count("tree"), price.arm)))
@@ -62,16 +63,19 @@ def lines(proven: Run, measured: Sequence[Run]) -> list[str]:
 
 
 def conclusion(proven: Run, measured: Sequence[Run]) -> list[str]:
-    """Answer the question; a head that was given is held to its own tokens per step."""
-    if bad := broken_chain(proven.capabilities):
-        return [f"Can EAGLE-3 pay here? No: {bad.words or bad.effect}"]
+    """Answer the question; a head or a draft model that was given is held to its own tokens per step."""
+    named = {one.name for one in proven.capabilities}
+    method = Method.DRAFT_MODEL if named == {Method.DRAFT_MODEL} else Method.EAGLE3
+    asked = f"Can {'a draft model' if method is Method.DRAFT_MODEL else method} pay here"
+    if bad := broken_chain(proven.capabilities, method):
+        return [f"{asked}? No: {bad.words or bad.effect}"]
     found = []
     for run in measured:
         title, all_prices = _TITLES.get(run.subject, run.subject), prices(run)
         if not all_prices:
-            found.append(f"Can EAGLE-3 pay here for {title}? Not measured: {', '.join(run.validity.reasons) or 'no arm ran'}.")
+            found.append(f"{asked} for {title}? Not measured: {', '.join(run.validity.reasons) or 'no arm ran'}.")
             continue
-        found.append(f"Can EAGLE-3 pay here for {title}? {_answer(all_prices)}")
+        found.append(f"{asked} for {title}? {_answer(all_prices)}")
     return found
 
 
@@ -79,7 +83,8 @@ def _answer(found: Sequence[Price]) -> str:
     if found[0].given:
         best = max(found, key=lambda price: price.reached / price.needed)
         word = "Yes" if best.reached > best.high else "No" if best.reached < best.low else "Within the noise"
-        return f"{word}: with {best.arm} this head reaches {best.reached:.2f} tokens per step and needs {_range(best)}."
+        reached = f"{best.reached:.2f} tokens per step"
+        return f"{word}: with {best.arm} this {_drafter(best)} reaches {reached} and needs {_range(best)}."
     payable = [price for price in found if price.within_reach]
     if not payable:
         return "No: even a head that is always right would not pay at any length measured."
@@ -102,13 +107,17 @@ def _priced(run: Run) -> list[str]:
     found = prices(run)
     if not found:
         return []
-    head = f"Tokens per step that a head has to reach, {_TITLES.get(run.subject, run.subject)}:"
+    head = f"Tokens per step that a {_drafter(found[0])} has to reach, {_TITLES.get(run.subject, run.subject)}:"
     rows = [
         f"  {price.arm}: {_range(price)}, at most {price.most} can be reached"
-        + (f"; this head reaches {price.reached:.2f}" if price.given else "")
+        + (f"; this {_drafter(price)} reaches {price.reached:.2f}" if price.given else "")
         for price in found
     ]
     return [head, *rows]
+
+
+def _drafter(price: Price) -> str:
+    return "head" if price.arm.startswith(Method.EAGLE3) else Method.DRAFT_MODEL
 
 
 def _range(price: Price) -> str:

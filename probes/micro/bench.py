@@ -68,7 +68,7 @@ class Bench:
 
     `core` measures what decides alone, for a run that has other parts beside it; `quick` does so with shorter
     prompts too. `repetitions` and `budget_s` override what the module was made for. `head` is an EAGLE-3 head
-    that the user has; `scratch` is a folder that is gone afterwards.
+    that the user has, `draft` a draft model in its place; `scratch` is a folder that is gone afterwards.
     """
 
     benchmark: Any
@@ -79,6 +79,7 @@ class Bench:
     repetitions: int | None
     budget_s: float | None
     head: Path | None
+    draft: Path | None
     scratch: Path
     sensor: Sensor | Missing
     progress: Callable[[str], None]

@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--repetitions", type=int, help="rounds of each arm (default: what the benchmark was made for)")
     group.addoption("--budget", type=float, help="seconds for the measured rounds (default: what the benchmark was made for)")
     group.addoption("--head", type=Path, help="EAGLE-3 head to measure in place of one with random weights")
+    group.addoption("--draft", type=Path, help="draft model to measure in place of a head")
 
 
 @pytest.fixture
@@ -44,6 +45,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
         repetitions=option("repetitions"),
         budget_s=option("budget"),
         head=option("head"),
+        draft=option("draft"),
         scratch=tmp_path,
         sensor=find_sensor(option("device")),
         progress=listener.progress,

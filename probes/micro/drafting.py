@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from probes.devices.prompts import token_ids
+from probes.drafts.capabilities import Method
 from probes.drafts.pair import Pair, make_pair
 from probes.drafts.questions import question_ids
 from probes.evidence import Arm, Scalar
@@ -25,11 +26,18 @@ SHARED: dict[str, Scalar] = {"num_kv_blocks": 64, "max_num_batched_tokens": 256,
 
 
 def compare_drafts(bench: Bench, *, requests: int, schedule: str, methods: bool) -> None:
-    """Measure plain decoding against drafts with some requests at once; `methods` adds those beside EAGLE-3."""
-    pair = make_pair(bench.ir, bench.scratch, head=bench.head)
-    variants = [_plain(requests), *_heads(pair, requests)]
+    """Measure plain decoding against drafts with some requests at once; `methods` adds those beside EAGLE-3.
+
+    A head or a draft model that the user has is the only thing measured, and on text that it may be right about.
+    """
+    if bench.draft is not None:
+        drafting, built = _drafts(bench.draft, requests), False
+    else:
+        pair = make_pair(bench.ir, bench.scratch, head=bench.head)
+        drafting, built = _heads(pair, requests), pair.built
+    variants = [_plain(requests), *drafting]
     skipped: list[Skipped] = []
-    others = _others(bench.ir, requests) if methods and pair.built else ()
+    others = _others(bench.ir, requests) if methods and built else ()
     if _bytes(bench.ir) > SMALL_TARGET_BYTES:
         reason = f"the target's weights are over {SMALL_TARGET_BYTES} bytes, and these arms load them again"
         skipped += [Skipped(arm=variant.arm, reason=reason) for variant in others]
@@ -40,10 +48,10 @@ def compare_drafts(bench: Bench, *, requests: int, schedule: str, methods: bool)
     wanted = bench.rounds(usual=REPETITIONS)
     bench.compare(
         variants,
-        [Repetition(measured=prompts) for prompts in _prompts(bench, pair, wanted, requests)],
+        [Repetition(measured=prompts) for prompts in _prompts(bench, wanted, requests, questions=not built)],
         scheduler=SHARED,
         warmup=Repetition(measured=tuple(token_ids(f"warm-up, request {n}", PROMPT_TOKENS) for n in range(requests))),
-        max_tokens=ANSWER_TOKENS if pair.built else 3 * ANSWER_TOKENS,
+        max_tokens=ANSWER_TOKENS if built else 3 * ANSWER_TOKENS,
         schedule=f"{schedule}; arms alternate",
         budget_s=bench.budget_s or BUDGET_S,
         skipped=skipped,
@@ -77,6 +85,22 @@ def _heads(pair: Pair, requests: int) -> list[Variant]:
     ]
 
 
+def _drafts(draft: Path, requests: int) -> list[Variant]:
+    chains: list[dict[str, Scalar]] = [{"num_assistant_tokens": length} for length in LENGTHS]
+    given: dict[str, Scalar] = {"concurrency": requests, "draft": "given"}
+    return [
+        Variant(
+            arm=Arm(
+                name=f"{Method.DRAFT_MODEL}, k={asked['num_assistant_tokens']}", role="candidate", settings={**asked, **given}
+            ),
+            draft=draft,
+            generation=asked,
+            concurrency=requests,
+        )
+        for asked in chains
+    ]
+
+
 def _others(ir: Path, requests: int) -> tuple[Variant, ...]:
     """Draft with the target itself, which is always right, and from the prompt."""
     three: dict[str, Scalar] = {"num_assistant_tokens": 3}
@@ -97,9 +121,9 @@ def _others(ir: Path, requests: int) -> tuple[Variant, ...]:
     )
 
 
-def _prompts(bench: Bench, pair: Pair, wanted: int, requests: int) -> list[tuple[tuple[int, ...], ...]]:
-    """Give each repetition its prompts: random ids where only the cost counts, questions for a head that may be right."""
-    if pair.built:
+def _prompts(bench: Bench, wanted: int, requests: int, *, questions: bool) -> list[tuple[tuple[int, ...], ...]]:
+    """Give each repetition its prompts: random ids where only the cost counts, questions for drafts that may be right."""
+    if not questions:
         names = [[f"draft {repetition}, request {n}" for n in range(requests)] for repetition in range(wanted)]
         return [tuple(token_ids(name, PROMPT_TOKENS) for name in row) for row in names]
     asked = question_ids(bench.ir)

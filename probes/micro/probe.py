@@ -113,6 +113,7 @@ def benchmark(
     repetitions: int | None = None,
     budget_s: float | None = None,
     head: Path | None = None,
+    draft: Path | None = None,
     memory_bytes: int = MEMORY_BYTES,
     extent: Extent = Extent.WHOLE,
 ) -> Run:
@@ -130,6 +131,7 @@ def benchmark(
                 "repetitions": repetitions,
                 "budget_s": budget_s,
                 "head": None if head is None else str(head),
+                "draft": None if draft is None else str(draft),
                 "scratch": scratch,
             },
             timeout_s=TIMEOUT_S + 2 * (budget_s or 0.0),

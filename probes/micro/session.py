@@ -27,6 +27,7 @@ def run_benchmark(
     repetitions: int | None,
     budget_s: float | None,
     head: str | None,
+    draft: str | None,
     scratch: str,
     emit: Callable[[JsonValue], None],
 ) -> JsonValue:
@@ -50,6 +51,7 @@ def run_benchmark(
         *(["--repetitions", str(repetitions)] if repetitions else []),
         *(["--budget", str(budget_s)] if budget_s else []),
         *(["--head", head] if head else []),
+        *(["--draft", draft] if draft else []),
     ]
     pytest.main(arguments, plugins=[listener])
     entries = json.loads(written.read_bytes())["benchmarks"] if written.exists() and written.stat().st_size else []

@@ -84,7 +84,8 @@ def ab(
         metrics += [of(worse, "off", [0.0] * 7, lower, "share"), of(worse, "on", [0.5] * 7, lower, "share")]
     arms = (Arm(name="off", role="baseline"), Arm(name="on", role="candidate"))
     values: dict[str, Any] = {"runtime": GENAI, "device": CPU, "arms": arms, "metrics": tuple(metrics), "minute": 20}
-    return run(RunKind.MICRO, subject, **(values | fields))
+    values |= fields
+    return run(values.pop("kind", RunKind.MICRO), subject, **values)
 
 
 def prefix(factor: float, **fields: Any) -> Run:
@@ -95,10 +96,24 @@ def batching(factor: float, **fields: Any) -> Run:
     return ab("continuous-batching", "aggregate_tok_s", Direction.HIGHER, factor, **fields)
 
 
+def contract(subject: str, metric: str, direction: Direction, factor: float, /, **fields: Any) -> Run:
+    """A contract run; `off` and `on` are the settings of its sides."""
+    off, on = fields.pop("off"), fields.pop("on")
+    arms = (Arm(name="off", role="baseline", settings=off), Arm(name="on", role="candidate", settings=on))
+    values: dict[str, Any] = {"kind": RunKind.CONTRACT, "arms": arms, "minute": 30}
+    return ab(subject, metric, direction, factor, **(values | fields))
+
+
 def drafting(factor: float, service: str = "text-8b-b580", **fields: Any) -> Run:
     ovms = Runtime(name="ovms", version="2026.2.0.1a2b3c4d")
-    values = {"runtime": ovms, "scope": FleetScope(service=service)}
-    return ab("speculative-decoding", "decode_tok_s", Direction.HIGHER, factor, **(values | fields))
+    off, on = {"draft_models_path": ""}, {"draft_models_path": "draft"}
+    values: dict[str, Any] = {"runtime": ovms, "scope": FleetScope(service=service), "off": off, "on": on}
+    return contract(service, "decode_tok_s", Direction.HIGHER, factor, **(values | fields))
+
+
+def caching(factor: float, **fields: Any) -> Run:
+    off, on = {"enable_prefix_caching": False}, {"enable_prefix_caching": True}
+    return contract("embedded", "ttft_s", Direction.LOWER, factor, **({"off": off, "on": on} | fields))
 
 
 def endpoint(seen_settings: dict[str, Scalar], *, subject: str = "embedded", **fields: Any) -> Run:
@@ -382,6 +397,43 @@ def moved(after: Rows) -> set[tuple[Technique, str]]:
         found |= {(technique, "row")} if row.key() != other.key() else set()
         found |= {(technique, one.service) for one, two in zip(row.cells, other.cells, strict=True) if one != two}
     return found
+
+
+@pytest.mark.parametrize(("factor", "decision"), [(0.5, Decision.KEEP), (1.5, Decision.INVESTIGATE), (1.0, Decision.NO_CHANGE)])
+def test_a_contract_run_decides_before_a_micro_benchmark(factor: float, decision: Decision) -> None:
+    rows = local(endpoint(DECLARED), prefix(0.2, minute=40), caching(factor))
+    found = cell(rows, Technique.PREFIX_CACHING)
+    assert found.decision is decision
+    fact = next(one for one in found.facts if one.provenance is ProvenanceKind.MEASURED)
+    assert "Enable_prefix_caching true against enable_prefix_caching false: ttft_s" in fact.text
+
+
+def test_a_contract_run_with_the_technique_on_in_its_baseline_says_the_same() -> None:
+    off, on = {"enable_prefix_caching": True}, {"enable_prefix_caching": False}
+    turned = caching(2.0, off=off, on=on)
+    assert keys(local(endpoint(DECLARED), turned)) == keys(local(endpoint(DECLARED), caching(0.5)))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"off": {"enable_prefix_caching": False, "max_num_seqs": 1}, "on": {"enable_prefix_caching": True, "max_num_seqs": 16}},
+        {"off": {"enable_prefix_caching": True}, "on": {"enable_prefix_caching": True}},
+        {"off": {"max_num_seqs": 1}, "on": {"max_num_seqs": 16}},
+        {"validity": Validity(valid=False, reasons=("the instrument fell behind",))},
+        {"runtime": Runtime(name="openvino-genai", version="2026.3.0"), "minute": 5},
+        {"samples": STEADY[:3]},
+    ],
+    ids=["two changes", "none", "another technique", "invalid", "another release", "too few"],
+)
+def test_a_contract_run_that_cannot_tell_leaves_the_decision_to_the_micro_benchmark(fields: dict[str, Any]) -> None:
+    assert keys(local(endpoint(DECLARED), prefix(0.2), caching(9.0, **fields))) == keys(local(endpoint(DECLARED), prefix(0.2)))
+
+
+@pytest.mark.parametrize("regression", ["stalled_streams", "device_resets", "oom_rate"])
+def test_a_gain_that_brings_failures_back_is_a_regression(regression: str) -> None:
+    rows = local(endpoint(DECLARED), caching(0.5, worse=regression))
+    assert cell(rows, Technique.PREFIX_CACHING).decision is Decision.INVESTIGATE
 
 
 SPECULATIVE = Technique.SPECULATIVE_DECODING

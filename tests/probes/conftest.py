@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,6 +42,19 @@ def host() -> Host:
     )
 
 
+# What a runtime can do to the process that it lives in, for a child to be sent into.
+PLANTED = """
+    import os, time
+
+    def crash(**_): os.abort()
+    def hang(**_): time.sleep(60)
+    def eat(**_):
+        held = []
+        while True: held.append(bytearray(2**24))
+    def choke(**_): raise RuntimeError("[GPU] CL_OUT_OF_HOST_MEMORY while the model was compiled")
+"""
+
+
 class Clock:
     """A clock that advances one second each time it is read."""
 
@@ -50,6 +64,15 @@ class Clock:
     def __call__(self) -> datetime:
         self.now += timedelta(seconds=1)
         return self.now
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a child process find the module `planted`, whose functions break it."""
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    (folder / "planted.py").write_text(textwrap.dedent(PLANTED))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -22,16 +21,6 @@ from probes.evidence import CapabilityState
 DEFAULT = default_trial("CPU")
 CHECKS = {"KV_CACHE_PRECISION": Check(candidates=tuple(CHECKED["KV_CACHE_PRECISION"]), refused={"i8": "Wrong value i8"})}
 TOKENS = tuple(range(16))
-PLANTED = """
-    import os, time
-
-    def crash(**_): os.abort()
-    def hang(**_): time.sleep(60)
-    def eat(**_):
-        held = []
-        while True: held.append(bytearray(2**24))
-    def choke(**_): raise RuntimeError("[GPU] CL_OUT_OF_HOST_MEMORY while the model was compiled")
-"""
 
 
 def answered(trial: Trial) -> Tried:
@@ -161,15 +150,14 @@ def test_a_refusal_at_the_very_end_stands_when_the_default_still_runs(context: C
         ("choke", Outcome.OUT_OF_MEMORY, "CL_OUT_OF_HOST_MEMORY"),
     ],
 )
+@pytest.mark.usefixtures("planted")
 def test_a_trial_that_breaks_is_an_outcome_and_the_next_one_runs(
-    context: Context, tmp_path: Path, target: str, outcome: Outcome, words: str
+    context: Context, target: str, outcome: Outcome, words: str
 ) -> None:
-    (tmp_path / "planted.py").write_text(textwrap.dedent(PLANTED))
     bounds = Bounds(
         target=f"planted:{target}",
         timeout_s=3 if target == "hang" else 60,
         memory_bytes=2**28,
-        env={"PYTHONPATH": str(tmp_path)},
     )
 
     def attempt(trial: Trial, ir: Path) -> Tried:

@@ -79,6 +79,27 @@ def test_a_given_head_is_held_to_its_own_tokens(context: Context, reached: float
     assert f"? {word}: with EAGLE-3, k=3 this head reaches {reached:.2f} tokens per step and needs 2.00" in said
 
 
+@pytest.mark.parametrize(("reached", "word"), [(2.5, "Yes"), (1.5, "No")])
+def test_a_given_draft_model_is_held_to_its_own_tokens(context: Context, reached: float, word: str) -> None:
+    arm = Arm(name="draft model, k=3", role="candidate", settings={"num_assistant_tokens": 3, "draft": "given"})
+    metrics = (metric("break_even_tokens_per_step", arm.name, 1.9, 2.1), metric("tokens_per_step", arm.name, reached, reached))
+    run = context.run(RunKind.MICRO, "speculative-break-even", context.clock(), arms=(PLAIN, arm), metrics=metrics)
+    found = Capability(
+        name="draft model",
+        technique=Technique.SPECULATIVE_DECODING,
+        requested="num_assistant_tokens=3; one request at a time",
+        state=CapabilityState.EFFECTIVE,
+    )
+    drafted = context.run(RunKind.DEVICES, "cpu", context.clock(), capabilities=(found,))
+    assert conclusion(drafted, [run]) == [
+        f"Can a draft model pay here for one request? {word}: with draft model, k=3 this draft model reaches {reached:.2f} "
+        "tokens per step and needs 2.00 (1.90 to 2.10)."
+    ]
+    refused = found.model_copy(update={"state": CapabilityState.REFUSED, "words": "another tokenizer"})
+    broken = context.run(RunKind.DEVICES, "cpu", context.clock(), capabilities=(refused,))
+    assert conclusion(broken, []) == ["Can a draft model pay here? No: another tokenizer"]
+
+
 def test_what_was_not_measured_is_said(context: Context) -> None:
     assert conclusion(proven(context), [measured(context)]) == [
         "Can EAGLE-3 pay here for one request? Not measured: skipped: budget: too slow."
