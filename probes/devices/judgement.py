@@ -286,8 +286,15 @@ def _precisely(seen: Observation, request: Request, proofs: Proofs) -> str:
     precise = _observed(trial, proofs)
     if precise is None or trial in {request.trial, request.against}:
         return ""
-    same = sum(one == two for one, two in zip(seen.tokens, precise.tokens, strict=False))
-    return f"; {same} of {len(precise.tokens)} are those of an f32 cache"
+    said = f"; {_same(seen.tokens, precise.tokens)} of {len(precise.tokens)} are those of an f32 cache"
+    if seen.told and precise.told:
+        questions = f"{_same(seen.told, precise.told)} of {len(precise.told)} answers to questions in plain words"
+        said += f", and {questions} ({len(precise.told[0])} tokens each)"
+    return said
+
+
+def _same(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]]) -> int:
+    return sum(mine == theirs for mine, theirs in zip(one, other, strict=False))
 
 
 def _name(trial: Trial) -> str:

@@ -16,6 +16,7 @@ from probes.child import ChildResult, Outcome, run_child
 from probes.devices import dump, prompts
 from probes.devices.dump import Dump
 from probes.devices.engine import Chooser, Engine
+from probes.devices.questions import TOKENIZER, question_ids
 from probes.evidence import Scalar
 from probes.schema import Model
 
@@ -23,6 +24,7 @@ PROMPT_TOKENS = 32
 # A multiple of the prompt and of the blocks that devices keep (32 tokens on CPU, 16 on GPU), so that a step fills them.
 CHUNK_TOKENS = 128
 ANSWER_TOKENS = 12
+QUESTION_TOKENS = 48
 AT_ONCE = 8
 POOL_BLOCKS = 64
 MEMORY_BYTES = 6 * 2**30
@@ -42,6 +44,8 @@ class Pipeline(StrEnum):
 class Trial:
     """What to open, and how many prompts of which length to ask it at once, how often.
 
+    `questions` in plain words are asked afterwards, all at once: answers to random ids soon run in circles, and a
+    circle hides what rounding does to an answer.
     Scheduler values override a small pool without prefix caching. `compiled_cache` opens the engine
     twice with one folder for compiled models.
     """
@@ -55,6 +59,7 @@ class Trial:
     at_once: int = AT_ONCE
     times: int = 1
     compiled_cache: bool = False
+    questions: int = 0
 
     @property
     def chunk_tokens(self) -> int:
@@ -66,8 +71,9 @@ class Trial:
 class Observation(Model):
     """What the engine did: live settings, cache bytes, and one entry per answer in the order of the requests.
 
-    `pool_bytes` is the size of the KV cache after the first step and after the last; `files` counts what lay
-    in the folder for compiled models after each opening, and what the last opening wrote there.
+    `told` are the answers to questions in plain words. `pool_bytes` is the size of the KV cache after the first
+    step and after the last; `files` counts what lay in the folder for compiled models after each opening, and what
+    the last opening wrote there.
     """
 
     dump: Dump | None
@@ -79,6 +85,7 @@ class Observation(Model):
     pool_bytes: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
     files: tuple[int, ...] = ()
+    told: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,14 +180,19 @@ def _batch(trial: Trial, ir: Path, scratch: Path, emit: Callable[[JsonValue], No
         for _ in range(trial.times)
         for answer in engine.answer(asked, max_tokens=trial.answer_tokens, generation=_GENERATION)
     ]
+    pool_bytes = answers[0].pool_bytes, engine.cache_bytes
+    # A folder of the engine alone has no tokenizer, and needs none for anything else.
+    questions = question_ids(ir)[: trial.questions] if (ir / TOKENIZER).exists() else ()
+    told = engine.answer(questions, max_tokens=QUESTION_TOKENS) if questions else ()
     return Observation(
         dump=engine.dump,
         tokens=tuple(answer.tokens for answer in answers),
+        told=tuple(answer.tokens for answer in told),
         log_likelihoods=tuple(answer.log_likelihood for answer in answers),
         steps_to_first=tuple(answer.steps_to_first for answer in answers),
         bytes_per_token=round(answers[0].chunk_bytes / trial.chunk_tokens),
         held_bytes=answers[0].held_bytes,
-        pool_bytes=(answers[0].pool_bytes, engine.cache_bytes),
+        pool_bytes=pool_bytes,
         files=files,
     )
 

@@ -11,7 +11,7 @@ from probes.micro.bench import Bench, Repetition, Variant
 
 REPETITIONS = 6
 ANSWER_TOKENS = 4
-BUDGETS_S = {700: 20.0, 1400: 35.0, 2640: 70.0}
+BUDGETS_S = {700: 25.0, 1400: 40.0, 2640: 75.0}
 SPARSE, MODE = "use_sparse_attention", "XATTENTION"
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from probes.devices.prompts import token_ids
+from probes.devices.questions import question_ids
 from probes.drafts.capabilities import Method
 from probes.drafts.pair import Pair, make_pair
-from probes.drafts.questions import question_ids
 from probes.evidence import Arm, Scalar
 from probes.micro.bench import Bench, Repetition, Variant
 from probes.micro.rounds import Skipped

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from probes import telemetry
 from probes.devices.prompts import token_ids
-from probes.drafts.questions import question_ids
+from probes.devices.questions import question_ids
 
 # Lines of a log, a form or a table: what comes next stands in the prompt already.
 _PLACES = ("north gate", "south gate", "pump room", "roof", "cellar", "office", "workshop", "yard", "garage")

@@ -149,6 +149,15 @@ def test_agreement_is_counted_and_held_against_a_cache_that_loses_nothing() -> N
     assert found.effect.endswith("; 2 of 3 answers the same; 2 of 3 are those of an f32 cache")
 
 
+def test_answers_in_plain_words_are_held_against_a_cache_that_loses_nothing() -> None:
+    precise = observed(TOKENS, bytes_per_token=46080).model_copy(update={"told": ((1, 2), (3, 4), (5, 6))})
+    others = {default_trial("CPU"): tried(observed(*[TOKENS] * 6)), precise_trial("CPU"): tried(precise)}
+    seen = observed(TOKENS).model_copy(update={"told": ((1, 2), (3, 9), (0, 6))})
+    found = judged(U4, seen, others=others)
+    told = "1 of 1 are those of an f32 cache, and 1 of 3 answers to questions in plain words (2 tokens each)"
+    assert found.effect.endswith(f"; {told}")
+
+
 def test_an_engine_that_does_not_repeat_itself_proves_nothing_by_its_answers() -> None:
     others = {default_trial("CPU"): tried(observed(TOKENS, OTHER))}
     found = judged(U4, observed(OTHER), others=others)

@@ -80,6 +80,12 @@ def seen(bare: ModelFiles, name: str, requested: str) -> Observation:
     return result.observation
 
 
+def test_a_cache_of_four_bits_leads_nearly_every_answer_in_plain_words_astray(model_files: ModelFiles) -> None:
+    exact, coarse = (seen(model_files, "KV_CACHE_PRECISION", precision).told for precision in ("f32", "u4"))
+    assert [len(answer) for answer in exact] == [48] * 6
+    assert sum(one == other for one, other in zip(exact, coarse, strict=True)) <= 1
+
+
 def test_a_repeated_prompt_is_reused_and_the_pool_keeps_its_size(bare: ModelFiles) -> None:
     found = seen(bare, "enable_prefix_caching", "true")
     assert found.steps_to_first == (4, 1)

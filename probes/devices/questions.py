@@ -1,4 +1,4 @@
-"""Questions in plain words for a head that was trained on answers: random token ids would hide what it can do."""
+"""Questions in plain words: random token ids hide what a trained head can do and how far rounding leads answers astray."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from probes import telemetry
 
+TOKENIZER = "openvino_tokenizer.xml"
 QUESTIONS = (
     "Explain in a few sentences why the sky is blue.",
     "Write a short note that tells a colleague that the meeting has moved to Friday.",
