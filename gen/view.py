@@ -9,6 +9,7 @@ from datetime import date, datetime
 
 from gen.comparability import Side, likeness, sides_of
 from gen.coverage import Bearing
+from gen.judgement import VETOES
 from gen.knowledge import Engine, Knowledge, Role
 from gen.knowledge.schema import same_value
 from gen.verdict import MIN_SAMPLES, Comparison, compare
@@ -22,7 +23,7 @@ LOCAL = "local-"
 RELEASE = "runtime_version"
 WEIGHTS = "weight_precision"
 # Whatever is gained, these bring it to nothing: failures, hangs, storms of retries, poor answers.
-_VETOES = ("error_rate", "oom_rate", "stalled_streams", "device_resets", "attempts_per_request", "task_quality")
+_VETOES = ("error_rate", *VETOES, "task_quality")
 # What a control has to do for its technique so that a contract run with it off and on decides about the technique.
 _SWITCHES = (Role.SWITCH, Role.SPARSE, Role.DRAFT)
 _RANK = {kind: rank for rank, kind in enumerate(ProvenanceKind)}

@@ -20,7 +20,7 @@ from gen.techniques.grounds import bench_fact, capability_facts, evidence, fleet
 from gen.techniques.wording import capital, listing, spell, spread_out, titles, where
 from gen.view import Bench, ServiceView, View
 from gen.words import Decision, State, Verdict
-from probes.evidence import Technique
+from probes.evidence import RunKind, Technique
 
 TECHNIQUE = Technique.PREFIX_CACHING
 STABLE_FIRST = "Put stable instructions before per-run content when prompts are written."
@@ -143,6 +143,8 @@ def _why(view: View, row: tuple[Cell, ...], facts: tuple[Fact, ...]) -> tuple[st
 def _next_step(view: View, row: tuple[Cell, ...], decision: Decision) -> str:
     undecided = services_of(view, row, decision)
     if decision is Decision.ENABLE:
+        if all(bench and bench.run.kind is RunKind.CONTRACT for bench in (view.bench(one, TECHNIQUE) for one in undecided)):
+            return f"Switch it on for {titles(undecided)}, and measure the same again: nox -s confirm."
         return f"Switch it on for {titles(undecided)} and compare cold with warm TTFT before and after."
     if decision in {Decision.INVESTIGATE, Decision.BENCHMARK_FIRST}:
         return f"Send the same long prompt twice to {where(undecided, view.text)} and compare the TTFT."

@@ -408,6 +408,20 @@ def test_a_contract_run_decides_before_a_micro_benchmark(factor: float, decision
     assert "Enable_prefix_caching true against enable_prefix_caching false: ttft_s" in fact.text
 
 
+def test_what_a_contract_run_has_measured_is_not_asked_for_again() -> None:
+    rows = local(endpoint({**DECLARED, "enable_prefix_caching": False}), caching(0.5))
+    assert rows[Technique.PREFIX_CACHING].decision is Decision.INVESTIGATE  # declared on, seen off
+    off = inventory().model_copy(
+        update={"embedded": inventory().embedded.model_copy(update={"settings": {**DECLARED, "enable_prefix_caching": False}})}
+    )
+    corpus = ledger(fleet=off, local_runs=(endpoint({**DECLARED, "enable_prefix_caching": False}), caching(0.5)))
+    row = next(one for one in assess(corpus, LOCAL, NOVEMBER) if one.technique is Technique.PREFIX_CACHING)
+    assert (row.decision, row.next_step) == (
+        Decision.ENABLE,
+        "Switch it on for Embedded SmolLM2-135M, and measure the same again: nox -s confirm.",
+    )
+
+
 def test_a_contract_run_with_the_technique_on_in_its_baseline_says_the_same() -> None:
     off, on = {"enable_prefix_caching": True}, {"enable_prefix_caching": False}
     turned = caching(2.0, off=off, on=on)
