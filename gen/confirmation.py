@@ -99,7 +99,7 @@ def confirm(corpus: Corpus, record: Record, today: date) -> Confirmation:
             record=record, outcome=Holds.NOT_MEASURED, runs=tuple(fresh), words=tuple(words or _states(corpus, record))
         )
     rows = list(_compared(record, cited, usable))
-    told = [*rows, *_decided(corpus, record, usable, today)]
+    told = [*rows, *_decided(corpus, record, cited, usable, today)]
     broken = [said for outcome, said in told if outcome is Holds.BROKEN]
     still_open = [said for outcome, said in told if outcome is Holds.OPEN]
     outcome = Holds.BROKEN if broken else Holds.OPEN if still_open else Holds.HOLDS
@@ -222,19 +222,22 @@ def _once_more(record: Record, old: Run, run: Run) -> Iterator[tuple[Holds, str]
             yield Holds.HOLDS, f"{title}: {row.verdict.value}"
 
 
-def _decided(corpus: Corpus, record: Record, fresh: list[Run], today: date) -> Iterator[tuple[Holds, str]]:
+def _decided(corpus: Corpus, record: Record, cited: list[Run], fresh: list[Run], today: date) -> Iterator[tuple[Holds, str]]:
     """Tell whether the new runs alone lead the record's rule to another decision."""
     scope = FLEET if record.scope.startswith(FLEET) else record.scope
     if record.technique is None:
         return
-    ids = {run.id for run in fresh}
+    ids, again = {run.id for run in fresh}, {(run.kind, run.subject) for run in fresh}
     local_fleet = tuple(run for run in corpus.local_runs if run.id in ids and isinstance(run.scope, FleetScope))
     after = replace(corpus, runs=corpus.runs + local_fleet)
-    before = replace(
-        corpus,
-        runs=tuple(run for run in corpus.runs if run.id not in ids),
-        local_runs=tuple(run for run in corpus.local_runs if run.id not in ids),
-    )
+    since = max((run.started_at for run in cited), default=None)
+
+    def known_then(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+        """Leave out what was measured again, the last time and any time between."""
+        newer = {run.id for run in runs if since is not None and run.started_at > since and (run.kind, run.subject) in again}
+        return tuple(run for run in runs if run.id not in ids | newer)
+
+    before = replace(corpus, runs=known_then(corpus.runs), local_runs=known_then(corpus.local_runs))
     try:
         decisions = [
             next(one.decision for one in assess(side, scope, today) if one.technique is record.technique)
