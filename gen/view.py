@@ -11,7 +11,7 @@ from gen.comparability import Side, likeness, sides_of
 from gen.coverage import Bearing
 from gen.judgement import VETOES
 from gen.knowledge import Engine, Knowledge, Role
-from gen.knowledge.schema import same_value
+from gen.knowledge.schema import Card, same_value
 from gen.verdict import MIN_SAMPLES, Comparison, compare
 from gen.versions import known_version
 from gen.words import Verdict
@@ -157,6 +157,12 @@ class View:
         devices = self.fleet.devices
         named = tuple(device for device in service.devices if device in devices)
         return named or tuple(name for name, device in devices.items() if device.host in service.hosts)
+
+    def cards_known(self, service: ServiceView) -> tuple[Card, ...]:
+        """Give what makers say of the cards that a service may run on; nothing while one of them is not known."""
+        found = [self.knowledge.card(self.fleet.devices[name].title) for name in self.cards(service)]
+        known = tuple(card for card in found if card is not None)
+        return known if len(known) == len(found) else ()
 
     def runs_on(self, service: ServiceView, kinds: Collection[str]) -> bool:
         """Tell whether a service runs, or may run, on one of some kinds of device; none means any."""

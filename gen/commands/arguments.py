@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gen.commands import compare, confirm, records, reports
+from gen.commands import compare, confirm, records, reports, whatif
 from gen.commands.call import Call, Outcome
 from gen.days import iso_day
 from gen.words import Status
@@ -93,6 +93,11 @@ def parser() -> Parser:
         "--changes", action="append", default=[], metavar="NAME", help="a setting or condition that is under test; repeatable"
     )
     judge.add_argument("--json", action="store_true", help="every interval, gate, difference and reason")
+
+    suppose = _command(commands, "whatif", whatif.what_if, "say what other settings of a service would change, cost and need")
+    suppose.add_argument("service", metavar="SERVICE", help="a service of fleet.yml, or embedded")
+    suppose.add_argument("changes", nargs="+", metavar="CONTROL=VALUE", help="a setting as it would be; repeatable")
+    suppose.add_argument("--json", action="store_true", help="cells, prices, planner results and evidence, before and after")
 
     again = _command(commands, "confirm", confirm.confirm_records, "ask whether records still hold by what was measured since")
     again.add_argument("records", nargs="*", metavar="RECORD", help="names (default: every record in force that says how)")

@@ -14,6 +14,8 @@ from gen.knowledge.control import Control, ControlFile, Role
 from gen.knowledge.schema import (
     AnyFact,
     Bound,
+    Card,
+    CardFile,
     ConflictFile,
     Engine,
     FactFile,
@@ -55,6 +57,11 @@ class Knowledge:
     facts: tuple[AnyFact, ...]
     conflicts: tuple[KnownConflict, ...]
     releases: tuple[Release, ...]
+    cards: tuple[Card, ...] = ()
+
+    def card(self, title: str) -> Card | None:
+        """Find what a maker says of a card; '(first)' and the like behind its name are the inventory's own."""
+        return next((card for card in self.cards if card.title == title.split(" (", maxsplit=1)[0]), None)
 
     def control(self, engine: Engine | None, setting: str) -> Control | None:
         """Find the control that a setting of an inventory or of evidence belongs to."""
@@ -156,6 +163,7 @@ def load_knowledge(folder: Path = _FOLDER) -> Knowledge:
         facts=strictyaml.load(folder / "facts.yaml", FactFile, _place("facts.yaml")).facts,
         conflicts=strictyaml.load(folder / "conflicts.yaml", ConflictFile, _place("conflicts.yaml")).conflicts,
         releases=strictyaml.load(folder / "releases.yaml", ReleaseFile, _place("releases.yaml")).releases,
+        cards=strictyaml.load(folder / "cards.yaml", CardFile, _place("cards.yaml")).cards,
     )
     problems = list(_problems(knowledge, sources, [file.engine for file in controls]))
     if problems:
@@ -177,6 +185,7 @@ def _problems(knowledge: Knowledge, sources: Iterable[Source], engines: list[Eng
     entries += [(f"controls/{engine}.yaml", c) for engine, items in knowledge.controls.items() for c in items]
     entries += [("facts.yaml", fact) for fact in knowledge.facts]
     entries += [("conflicts.yaml", conflict) for conflict in knowledge.conflicts]
+    entries += [("cards.yaml", card) for card in knowledge.cards]
     news = [(news.id, release) for release in knowledge.releases for news in release.brings]
     ids = [entry.id for _, entry in entries] + [name for name, _ in news] + [source.id for source in sources]
     for name, times in Counter(ids).items():

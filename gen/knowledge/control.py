@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
-from gen.knowledge.schema import Engine, Known, Sentence
+from gen.knowledge.schema import Engine, Known, Sentence, same_value
 from probes.evidence import Scalar, Technique
 from probes.schema import Model
 
@@ -63,6 +63,38 @@ class Observation(Model):
     field: str = ""
 
 
+class Accepts(Model):
+    """The values that a control takes, as far as a program can check them; without `one_of` any of its kind."""
+
+    kind: Literal["truth", "whole", "number", "word"]
+    least: float | None = None
+    most: float | None = None
+    one_of: tuple[Scalar, ...] = ()
+
+    def refuses(self, value: Scalar) -> str:
+        """Say what is expected where a value is none of them, or nothing."""
+        truth, number = isinstance(value, bool), isinstance(value, int | float) and not isinstance(value, bool)
+        fits = {
+            "truth": truth,
+            "whole": number and isinstance(value, int),
+            "number": number,
+            "word": isinstance(value, str),
+        }[self.kind]
+        within = not isinstance(value, int | float) or (
+            (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        )
+        listed = not self.one_of or any(same_value(value, one) for one in self.one_of)
+        return "" if fits and within and listed else self.said()
+
+    def said(self) -> str:
+        """Say in words what is accepted."""
+        if self.one_of:
+            return f"one of {', '.join(str(one) for one in self.one_of)}"
+        kind = {"truth": "true or false", "whole": "a whole number", "number": "a number", "word": "a word"}[self.kind]
+        ends = (("at least", self.least), ("at most", self.most))
+        return " ".join([kind, " and ".join(f"{word} {end:g}" for word, end in ends if end is not None)]).strip()
+
+
 class Control(Known):
     """One control of one technique in one runtime, or (`absent`) that there is none.
 
@@ -79,6 +111,7 @@ class Control(Known):
     absent: bool = False
     set_by: tuple[SetBy, ...] = ()
     values: str = ""
+    accepts: Accepts | None = None
     default: str = ""
     since: str = ""
     observe: tuple[Observation, ...] = ()

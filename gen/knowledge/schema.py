@@ -258,6 +258,18 @@ class ConflictFile(Model):
     conflicts: tuple[KnownConflict, ...]
 
 
+class Card(Known):
+    """What a maker says of a card: `memory_gib` it carries and the nominal speed of it."""
+
+    title: Sentence
+    memory_gib: Annotated[float, Field(gt=0)]
+    memory_gb_s: Annotated[float, Field(gt=0)]
+
+
+class CardFile(Model):
+    cards: tuple[Card, ...]
+
+
 class News(Model):
     """One thing a release brought, for people; rules read facts and conflicts instead."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gen.benchmarks import BREAK_EVEN
 from gen.charts import figure, strips
 from gen.markdown import NOTHING, Markdown, block, code, details, heading, line, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
@@ -11,7 +12,7 @@ from gen.pages.comparison import contract_part
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import FEWEST_FOR_P95, percentile, quantity, summary
 from gen.tables import Layout, columns, pivot, table
-from gen.techniques.drafting import BREAK_EVEN, HEAD, RANDOM_HEAD, TOKENS_PER_STEP
+from gen.techniques.drafting import HEAD, RANDOM_HEAD, TOKENS_PER_STEP
 from gen.verdict import Comparison, Scale, compare
 from probes.evidence import Arm, Direction, Metric, Per, Run, RunKind
 

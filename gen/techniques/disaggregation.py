@@ -5,6 +5,7 @@ from __future__ import annotations
 from gen.assessment import Assessment, Cell, Conflict, Fact
 from gen.knowledge import Control, Role
 from gen.knowledge.schema import ENGINE_TITLES
+from gen.planners import disaggregation as planner
 from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
 from gen.techniques.grounds import absences, absent_controls, bench_fact, evidence, fleet_fact, prices, setting_facts
 from gen.techniques.wording import capital, listing, titles
@@ -34,7 +35,7 @@ def assess(view: View) -> Assessment:
         state_text=_state_text(view, ours),
         decision=decision,
         decision_text=_decision_text(view, ours, decision, lacking),
-        why=(*((capital(f"{_reason(view, lacking)}."),) if lacking else ()), *(fact.text for fact in facts)),
+        why=(*((capital(f"{_reason(view, lacking)}."),) if lacking else ()), *(fact.text for fact in facts), *_criteria(view)),
         next_step=_next_step(view, ours, decision),
         would_change=_would_change(view),
         facts=facts,
@@ -149,6 +150,11 @@ def _topology(view: View) -> tuple[Fact, ...]:
         fleet_fact(view, "services", "; ".join(f"{what} {', '.join(values)}" for what, values in spread), text),
         fleet_fact(view, "topology", between, f"Declared between pools: {between}."),
     )
+
+
+def _criteria(view: View) -> tuple[str, ...]:
+    """Say where the criteria lead with what is known, for a scope that has more than one service to split."""
+    return () if view.local else (f"By the criteria of the planner: {planner.decide(view).said()}",)
 
 
 def _doubt(absent: Control) -> Conflict:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gen.assessment import Fact, Ref, RefKind
-from gen.spread import spread
-from gen.view import View, same_release
-from probes.evidence import Arm, CapabilityState, Metric, Missing, ProvenanceKind, Run
+from gen.planners import speculation
+from gen.planners.speculation import CHAIN, Price, expected_tokens, needed_acceptance
+from gen.planners.speculation import HEAD as HEAD_NAME
+from gen.spread import quantity, spread
+from gen.view import View
+from probes.evidence import Arm, CapabilityState, Missing, ProvenanceKind
 
 # A head with random weights is measured, which no rule may read as a verdict on EAGLE-3.
 PRICED = frozenset({"speculative-break-even", "speculative-break-even-batched"})
-BREAK_EVEN, TOKENS_PER_STEP = "break_even_tokens_per_step", "tokens_per_step"
+TOKENS_PER_STEP = "tokens_per_step"
 HEAD, RANDOM_HEAD = "head", "random weights"
-_CHAIN = 3
-_NAME = "EAGLE-3"
+_LIKELY = 0.7
 
 
 def told(view: View) -> tuple[str, ...]:
@@ -22,63 +24,63 @@ def told(view: View) -> tuple[str, ...]:
     found: dict[str, list[CapabilityState]] = {}
     for run, capability in view.capabilities:
         device = run.subject if isinstance(run.device, Missing) else run.device.name
-        if capability.name == _NAME and capability.requested.startswith(f"num_assistant_tokens={_CHAIN};"):
+        if capability.name == HEAD_NAME and capability.requested.startswith(f"num_assistant_tokens={CHAIN};"):
             found.setdefault(device, []).append(capability.state)
-    return tuple(f"{_NAME} {_word(states)} on {device}." for device, states in sorted(found.items()))
+    return tuple(f"{HEAD_NAME} {_word(states)} on {device}." for device, states in sorted(found.items()))
 
 
 def price_facts(view: View) -> tuple[Fact, ...]:
     """State what a head has to reach, from the newest valid measurement of this release; that it is known is the value."""
     facts = []
     for subject in sorted(PRICED):
-        for device, (run, arm, needed) in sorted(_newest(view, subject).items()):
-            one = spread(needed.samples, needed.per)
-            kind = "95 % interval" if one.bounds_median else "range"
-            most = int(arm.settings["num_assistant_tokens"]) + 1
+        for device, price in _prices(view, subject):
+            one = spread(price.needed.samples, price.needed.per)
+            kind, k = "95 % interval" if one.bounds_median else "range", price.drafted
             facts.append(
                 Fact(
                     id=f"{device}/{subject}",
                     value="measured",
                     text=(
-                        f"{device}, {_load(arm)}: an {_NAME} head must reach {one.median:.2f} tokens per step "
-                        f"({kind} {one.low:.2f} to {one.high:.2f}, n = {one.n} {needed.per}s) at k={_CHAIN} to pay; "
-                        f"one that is always right would reach {most}."
+                        f"{device}, {_load(price.arm)}: an {HEAD_NAME} head must reach {one.median:.2f} tokens per step "
+                        f"({kind} {one.low:.2f} to {one.high:.2f}, n = {one.n} {price.needed.per}s) at k={k} to pay; "
+                        f"one that is always right would reach {k + 1}."
                     ),
                     provenance=ProvenanceKind.MEASURED,
-                    date=run.date,
-                    ref=Ref(kind=RefKind.RUN, target=run.id),
+                    date=price.run.date,
+                    ref=Ref(kind=RefKind.RUN, target=price.run.id),
                 )
             )
     return tuple(facts)
 
 
-def _newest(view: View, subject: str) -> dict[str, tuple[Run, Arm, Metric]]:
-    found: dict[str, tuple[Run, Arm, Metric]] = {}
+def acceptance_told(view: View) -> tuple[str, ...]:
+    """Say how often a guess has to be right for a head to pay with one request, and what a likely one would gain."""
+    told = []
+    for device, price in _prices(view, speculation.ALONE):
+        one = spread(price.needed.samples, price.needed.per)
+        low, high = (needed_acceptance(bound, price.drafted) for bound in (one.low, one.high))
+        if low is None or high is None:
+            told.append(f"{device}: not even a head that is always right pays at k={price.drafted}.")
+            continue
+        needed, likely = f"{quantity(low, 'share')} to {quantity(high, 'share')}", expected_tokens(_LIKELY, price.drafted)
+        told.append(
+            f"{device}: by (1 - a^(k+1)) / (1 - a) a draft pays from {needed} right guesses on; with "
+            f"{quantity(_LIKELY, 'share')} it would be {likely / one.median:.2f} times as fast as plain decoding."
+        )
+    return tuple(told)
+
+
+def _prices(view: View, subject: str) -> list[tuple[str, Price]]:
+    found: dict[str, Price] = {}
     for service in view.services if view.local else ():
-        runs = [run for run in service.runs if run.subject == subject and run.validity.valid]
-        for run in sorted(runs, key=lambda run: (run.started_at, run.id)):
-            if isinstance(run.device, Missing) or not _of_release(run, service.version):
-                continue
-            for arm in run.arms:
-                needed = run.metric(BREAK_EVEN, arm.name)
-                if needed is not None and needed.samples and _is_chain(arm):
-                    found[run.device.name] = (run, arm, needed)
-    return found
-
-
-def _is_chain(arm: Arm) -> bool:
-    return arm.name.startswith(_NAME) and arm.settings.get("num_assistant_tokens") == _CHAIN
+        found |= speculation.prices(service, subject)
+    return sorted(found.items(), key=lambda item: item[0])
 
 
 def _load(arm: Arm) -> str:
     """Say how many requests shared the batch; a run that does not say had one."""
     requests = int(arm.settings.get("concurrency", 1))
     return "one request" if requests == 1 else f"{requests} requests at once"
-
-
-def _of_release(run: Run, version: str | None) -> bool:
-    ran = None if isinstance(run.runtime, Missing) else run.runtime.version
-    return version is None or not isinstance(ran, str) or same_release(ran, version)
 
 
 def _word(states: Iterable[CapabilityState]) -> str:

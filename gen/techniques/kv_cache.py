@@ -5,6 +5,8 @@ from __future__ import annotations
 from gen.assessment import Assessment, Cell, Fact
 from gen.knowledge import Role
 from gen.knowledge.schema import Default
+from gen.planners import kv_capacity
+from gen.planners.plan import Given
 from gen.techniques.cells import cells, drifting, most_urgent, nothing_here, of_text, services_of, together
 from gen.techniques.grounds import capabilities_told, capability_facts, evidence, fleet_fact, known_facts, prices, setting_facts
 from gen.techniques.measured import told_facts
@@ -14,6 +16,7 @@ from gen.words import Decision, State
 from probes.evidence import Capability, CapabilityState, Technique
 
 TECHNIQUE = Technique.KV_CACHE
+_CONTEXT = 8192
 _UNDECLARED = "no declared pool"
 _ALERTS = {"queue": "queue", "kv cache": "KV cache"}
 _BROKEN = {CapabilityState.REFUSED, CapabilityState.FAILED}
@@ -43,6 +46,7 @@ def assess(view: View) -> Assessment:
             *(fact.text for fact in facts),
             *capabilities_told(view, TECHNIQUE),
             *(fact.text for fact in told),
+            *_capacity(view),
         ),
         next_step=_next_step(view, ours, decision),
         would_change=(
@@ -145,6 +149,25 @@ def _eviction(view: View) -> str:
     if eviction is None or eviction.policy == "none":
         return ""
     return f"{eviction.policy}-based eviction per {eviction.scope.upper() if eviction.scope == 'gpu' else eviction.scope}"
+
+
+def _capacity(view: View) -> tuple[str, ...]:
+    """Say what each pool of a fixed size holds, and of which nobody can tell."""
+    told, dark = [], []
+    for service in view.text:
+        plan = kv_capacity.plan(view, service)
+        tokens, pool = plan.result(kv_capacity.TOKENS), kv_capacity.pool_of(view, service)
+        if isinstance(pool, Given) and tokens is None:
+            dark.append((service, plan.gaps))
+        elif isinstance(pool, Given) and tokens is not None:
+            sequences = plan.result(f"sequences of {_CONTEXT} tokens")
+            share = "" if sequences is None else f", {sequences.said()} of {_CONTEXT} tokens each"
+            told.append(f"{service.title}: {pool.span.said()} hold {tokens.said()}{share}.")
+    if dark:
+        lacking = listing(dict.fromkeys(gap.name for _, gaps in dark for gap in gaps))
+        named = titles([service for service, _ in dark])
+        told.append(f"What the pools of {named} hold cannot be worked out: of their models nobody has told {lacking}.")
+    return tuple(told)
 
 
 def _questions(view: View) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from gen.assessment import Assessment, Cell, Fact
 from gen.knowledge import Release, Role
 from gen.knowledge.schema import ENGINE_TITLES, Example, KnownFact, Method, Silent, Supports
 from gen.techniques.cells import by_verdict, cells, drifting, most_urgent, nothing_here, of_text, services_of, together
-from gen.techniques.drafting import price_facts, told
+from gen.techniques.drafting import acceptance_told, price_facts, told
 from gen.techniques.grounds import (
     bench_fact,
     capability_facts,
@@ -76,6 +76,7 @@ def assess(view: View) -> Assessment:
             *(fact.text for fact in facts),
             *told(view),
             *(fact.text for fact in prices_here),
+            *acceptance_told(view),
             *(fact.text for fact in told_here),
             *_measured(ours),
         ),

@@ -1,0 +1,97 @@
+"""How fast decoding can be: the bytes that a token reads against the speed of memory, and the share reached."""
+
+from __future__ import annotations
+
+from gen.planners.kv_capacity import PER_TOKEN, weigh
+from gen.planners.model import shape_of
+from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived, exactly, of_metric
+from gen.view import ServiceView, View
+from probes.evidence import ProvenanceKind, Run
+
+BENCHMARK = "memory-bandwidth"
+CONTEXTS = (0, 2048, 8192, 32768)
+FORMULA = "tokens per second <= bytes per second of memory / (bytes of weights + bytes of KV cache per token x tokens in it)"
+REACHED = "share of the limit that decoding reached"
+
+
+def limit_tok_s(bytes_s: Span, weight_bytes: Span, kv_bytes_per_token: Span, context_tokens: int) -> Span:
+    """Bound the decode speed of one sequence: every token reads all weights and the whole cache once."""
+    return derived(
+        "tok/s", lambda speed, weights, kv: speed / (weights + kv * context_tokens), bytes_s, weight_bytes, kv_bytes_per_token
+    )
+
+
+def plan(view: View, service: ServiceView) -> Plan:
+    """Bound the decode speed of a service at several contexts, by measured memory where there is a measurement."""
+    shape = shape_of(service)
+    run = _measured(service)
+    given: list[Given] = []
+    gaps: list[Gap] = []
+    speed = _speed(view, service, run)
+    if speed is None:
+        fill = "nox -s probe -- micro on that host" if service.devices else f"services.{service.name}.device names the card"
+        gaps.append(Gap(name="speed of memory", fill=fill))
+    else:
+        given.append(speed)
+    if shape.weight_bytes is None:
+        fill = f"services.{service.name}.model.parameters and its weight precision, or its files under config"
+        gaps.append(Gap(name="bytes of the weights", fill=fill))
+    else:
+        given.append(shape.weight_bytes)
+    kv = weigh(view, service).token
+    if kv is None:
+        fill = "layers, KV heads and head size, as for the KV capacity; without them only an empty cache is bounded"
+        gaps.append(Gap(name=PER_TOKEN, fill=fill))
+    else:
+        given.append(kv)
+    worked: list[Worked] = []
+    if speed is not None and shape.weight_bytes is not None:
+        per_token = exactly(0, "B") if kv is None else kv.span
+        worked = [
+            Worked(
+                name=f"limit with {context} tokens in the cache" if context else "limit with an empty cache",
+                span=limit_tok_s(speed.span, shape.weight_bytes.span, per_token, context),
+                formula=FORMULA,
+            )
+            for context in (CONTEXTS if kv is not None else CONTEXTS[:1])
+        ]
+    share = None if run is None else run.metric("share_of_limit")
+    reached = None if share is None else of_metric(share)
+    if reached is not None and worked:
+        worked.append(Worked(name=REACHED, span=reached, formula="measured decode speed / limit, turn by turn"))
+    elif worked:
+        gaps.append(Gap(name=REACHED, fill=f"measured decode speed: nox -s probe -- --service {service.name}"))
+    return Plan(
+        planner=Planner.DECODE_ROOFLINE,
+        subject=service.name,
+        title=service.title,
+        given=tuple(given),
+        worked=tuple(worked),
+        gaps=tuple(gaps),
+        sources=tuple(card.source for card in view.cards_known(service)) if run is None else (),
+        notes=(
+            "One sequence and a dense model: a batch reads the weights once for all of its sequences, and a token reads only "
+            "those experts of a mixture that it is sent to, so both may be faster.",
+        ),
+    )
+
+
+def _measured(service: ServiceView) -> Run | None:
+    runs = [run for run in service.runs if run.subject == BENCHMARK and run.validity.valid]
+    return max(runs, key=lambda run: (run.started_at, run.id), default=None)
+
+
+def _speed(view: View, service: ServiceView, run: Run | None) -> Given | None:
+    """Take the measured speed of reading, or of copying where a device offers nothing else, before the maker's word."""
+    for name in ("memory_read_bytes_s", "memory_copy_bytes_s") if run is not None else ():
+        metric = run.metric(name) if run is not None else None
+        span = None if metric is None else of_metric(metric)
+        if run is not None and span is not None:
+            return Given(name="speed of memory", span=span, known=ProvenanceKind.MEASURED, source=name, run=run.id)
+    cards = view.cards_known(service)
+    if not cards:
+        return None
+    speeds = [card.memory_gb_s * 1e9 for card in cards]
+    span = Span(low=min(speeds), value=min(speeds), high=max(speeds), unit="B/s")
+    titles = " or ".join(dict.fromkeys(card.title for card in cards))
+    return Given(name="speed of memory", span=span, known=ProvenanceKind.DOCUMENTED, source=f"nominal, {titles}")
