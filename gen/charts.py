@@ -14,6 +14,7 @@ import altair as alt
 import vl_convert
 
 from gen.markdown import Markdown, visible
+from gen.planners.plan import Span
 from gen.spread import multiple, quantity, spread
 from probes.evidence import Per
 
@@ -70,21 +71,70 @@ def strips(title: str, unit: str, series: Mapping[str, Sequence[float]], per: Pe
     return Chart(svg=_svg(json.dumps(spec, sort_keys=True), title), alternative=f"{title}. {alternative}.")
 
 
+def bars(title: str, rows: Sequence[tuple[str, Span]]) -> Chart:
+    """Draw worked-out values from zero, with the bounds that their inputs allow; all rows have one unit."""
+    title = _shortened(title)
+    largest = max(abs(span.high) for _, span in rows)
+    factor, shown = multiple(largest, rows[0][1].unit)
+    marks: list[Mark] = [
+        {
+            "row": row,
+            "value": span.value / factor,
+            "low": span.low / factor,
+            "high": span.high / factor,
+            "zero": 0,
+            "label": f"{_shortened(label)}: {quantity(span.value, span.unit)}",
+        }
+        for row, (label, span) in enumerate(rows)
+    ]
+    spec = json.loads(_bars_layout(len(rows)))
+    spec["datasets"] = {"bars": marks}
+    for layer in spec["layer"]:
+        if layer["encoding"]["x"].get("axis"):
+            layer["encoding"]["x"]["axis"]["title"] = f"{title}, {shown}" if shown else title
+    alternative = "; ".join(f"{visible(label)}: {span.said()}" for label, span in rows)
+    return Chart(svg=_svg(json.dumps(spec, sort_keys=True), title), alternative=f"{title}. {alternative}.")
+
+
 def figure(chart: Chart, caption: Markdown) -> Markdown:
     """Place a chart in a page. Its labels stay out of the search index: the table beside it holds them."""
     return Markdown(f'<figure class="chart" data-search-exclude>{chart.svg}<figcaption>{caption}</figcaption></figure>\n')
 
 
 @functools.cache
-def _strips_layout(rows: int) -> str:
-    """Lay out a chart of so many series without data: building and checking a specification is slow."""
+def _bars_layout(rows: int) -> str:
+    """Lay out so many bars without data, each with its label above it and a line from its lowest to its highest value."""
+    axis, y, x_scale = _frame(rows)
+    bar = alt.Chart(alt.NamedData(name="bars"))
+    layers = [
+        bar.mark_rule(strokeWidth=10, color=_SECOND, opacity=0.55).encode(
+            x=alt.X("zero:Q", axis=axis, scale=x_scale), x2="value:Q", y=y
+        ),
+        bar.mark_rule(strokeWidth=2, color=_INK).encode(x=alt.X("low:Q", axis=axis, scale=x_scale), x2="high:Q", y=y),
+        bar.mark_tick(thickness=2, size=14, color=_INK, opacity=1, orient="vertical").encode(
+            x=alt.X("value:Q", axis=axis, scale=x_scale), y=y
+        ),
+        bar.mark_text(align="left", baseline="bottom", dy=-10, fontSize=12, color=_INK).encode(
+            x=alt.value(0), y=y, text="label:N"
+        ),
+    ]
+    return _laid_out(layers, rows)
+
+
+def _frame(rows: int) -> tuple[alt.Axis, alt.Y, alt.Scale]:
+    """Give what all charts of rows have in common: the axis below, the place of each row, a scale from zero."""
     y_scale = alt.Scale(domain=[-0.62, rows - 0.38], reverse=True, zero=False, nice=False)
     axis = alt.Axis(
         tickCount=4, grid=True, gridColor=_LINE, gridDash=[2, 3], domainColor=_LINE, tickColor=_LINE,
         labelColor=_QUIET, titleColor=_QUIET, labelFontSize=11, titleFontSize=11, titleFontWeight="normal", labelFlush=False,
     )  # fmt: skip
-    y = alt.Y("row:Q", scale=y_scale, axis=None)
-    x_scale = alt.Scale(zero=True, nice=True)
+    return axis, alt.Y("row:Q", scale=y_scale, axis=None), alt.Scale(zero=True, nice=True)
+
+
+@functools.cache
+def _strips_layout(rows: int) -> str:
+    """Lay out a chart of so many series without data: building and checking a specification is slow."""
+    axis, y, x_scale = _frame(rows)
     shape = alt.Shape("role:N", scale=alt.Scale(domain=["first", "second"], range=["circle", "diamond"]), legend=None)
     colour = alt.Color("role:N", scale=alt.Scale(domain=["first", "second"], range=[_FIRST, _SECOND]), legend=None)
     samples = alt.Chart(alt.NamedData(name="points")).mark_point(filled=True, size=58, opacity=0.5, strokeWidth=0)
@@ -101,6 +151,10 @@ def _strips_layout(rows: int) -> str:
             x=alt.value(0), y=y, text="label:N"
         ),
     ]
+    return _laid_out(layers, rows)
+
+
+def _laid_out(layers: list[alt.Chart], rows: int) -> str:
     # No automatic size and no measured text: fonts differ from machine to machine, bytes must not.
     chart = alt.layer(*layers).properties(
         width=WIDTH - LEFT - RIGHT,

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
+from gen.knowledge.claim import Claim, ClaimFile
 from gen.knowledge.control import Control, ControlFile, Role
 from gen.knowledge.schema import (
     AnyFact,
@@ -58,6 +59,7 @@ class Knowledge:
     conflicts: tuple[KnownConflict, ...]
     releases: tuple[Release, ...]
     cards: tuple[Card, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     def card(self, title: str) -> Card | None:
         """Find what a maker says of a card; '(first)' and the like behind its name are the inventory's own."""
@@ -164,6 +166,7 @@ def load_knowledge(folder: Path = _FOLDER) -> Knowledge:
         conflicts=strictyaml.load(folder / "conflicts.yaml", ConflictFile, _place("conflicts.yaml")).conflicts,
         releases=strictyaml.load(folder / "releases.yaml", ReleaseFile, _place("releases.yaml")).releases,
         cards=strictyaml.load(folder / "cards.yaml", CardFile, _place("cards.yaml")).cards,
+        claims=strictyaml.load(folder / "claims.yaml", ClaimFile, _place("claims.yaml")).claims,
     )
     problems = list(_problems(knowledge, sources, [file.engine for file in controls]))
     if problems:
@@ -186,6 +189,7 @@ def _problems(knowledge: Knowledge, sources: Iterable[Source], engines: list[Eng
     entries += [("facts.yaml", fact) for fact in knowledge.facts]
     entries += [("conflicts.yaml", conflict) for conflict in knowledge.conflicts]
     entries += [("cards.yaml", card) for card in knowledge.cards]
+    entries += [("claims.yaml", claim) for claim in knowledge.claims]
     news = [(news.id, release) for release in knowledge.releases for news in release.brings]
     ids = [entry.id for _, entry in entries] + [name for name, _ in news] + [source.id for source in sources]
     for name, times in Counter(ids).items():
@@ -203,7 +207,17 @@ def _problems(knowledge: Knowledge, sources: Iterable[Source], engines: list[Eng
             yield _dangling("releases.yaml", f"{release.engine} {release.version}", release.source)
     for file, ranged, engine in _ranged(knowledge):
         yield from _range_problems(knowledge, file, ranged, engine)
+    yield from _beside(knowledge.claims)
     yield from _gaps(knowledge)
+
+
+def _beside(claims: tuple[Claim, ...]) -> Iterator[Problem]:
+    known = {claim.id for claim in claims}
+    for claim in claims:
+        for other in claim.beside:
+            if other not in known:
+                place = f"{_place('claims.yaml')}: {claim.id}: beside"
+                yield Problem(place=place, found=f"is {other!r}", expected="an id of claims.yaml")
 
 
 def _ranged(knowledge: Knowledge) -> Iterator[tuple[str, Known, Engine]]:
@@ -248,6 +262,7 @@ def _dangling(file: str, name: str, source: str) -> Problem:
 
 
 __all__ = [
+    "Claim",
     "Control",
     "Engine",
     "Knowledge",

@@ -237,10 +237,18 @@ class Condition(Model):
         return any(same_value(value, item) for item in wanted)
 
 
+class Tried(Model):
+    """Requests of a device probe that put a price to the test: the capability's name, and words of what was asked."""
+
+    name: str
+    asked: str = ""
+
+
 class KnownConflict(Known):
     """A price or an exclusion that comes with a technique or one of its methods.
 
-    `when` and `unless` name the settings that make it due and those that spare it; no `devices` means any.
+    `when` and `unless` name the settings that make it due and those that spare it; no `devices` means any. `tried` are
+    the requests of a probe that speak for or against it, on their own device and version.
     """
 
     engines: Annotated[tuple[Engine, ...], Field(min_length=1)]
@@ -250,6 +258,7 @@ class KnownConflict(Known):
     devices: tuple[DeviceKind, ...] = ()
     when: Condition | None = None
     unless: Condition | None = None
+    tried: tuple[Tried, ...] = ()
     text: Sentence
     true_from: Bound
 

@@ -11,10 +11,14 @@ from gen import paths
 from gen.assess import assess, scopes, view
 from gen.assessment import Assessment, Cell, Fact, Ref, RefKind
 from gen.check import check
+from gen.claims import Answer, answers
 from gen.corpus import Corpus
 from gen.drift import Drift, drifts, fleet_view
 from gen.findings import Finding
+from gen.knowledge import Claim
 from gen.markdown import Markdown, code, external, link, text
+from gen.planners import PLANS
+from gen.planners.plan import Plan
 from gen.records import Record
 from gen.view import FLEET, LOCAL, ServiceView, View
 from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, slug
@@ -75,6 +79,25 @@ class Atlas:
     @cached_property
     def _views(self) -> Mapping[str, View]:
         return {scope: view(self.corpus, scope, self.today) for scope in self.scopes if scope != FLEET}
+
+    def view(self, scope: str) -> View:
+        """Give a scope as the runs of this checkout show it."""
+        return self.fleet if scope == FLEET else self._views[scope]
+
+    @cached_property
+    def plans(self) -> Mapping[Spot, tuple[Plan, ...]]:
+        """What every planner makes of each text service of each scope, in the planners' order."""
+        return {
+            Spot(scope=scope, name=service.name): tuple(plan(self.view(scope), service) for plan in PLANS.values())
+            for scope in self.scopes
+            for service in self.view(scope).text
+        }
+
+    @cached_property
+    def claims(self) -> tuple[tuple[Claim, tuple[Answer, ...]], ...]:
+        """Each claim of an article with what every run of this checkout says of it."""
+        gates = self.corpus.fleet.policies.gates
+        return tuple((claim, answers(claim, self.runs, gates)) for claim in self.corpus.knowledge.claims)
 
     def service_view(self, spot: Spot) -> ServiceView | None:
         """Give a service as its scope's evidence shows it; None for one that no scope assesses."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gen import paths
 from gen.knowledge import Control, Engine
-from gen.knowledge.schema import ENGINE_TITLES, ENGINES, Bound, Known, Reading
+from gen.knowledge.schema import ENGINE_TITLES, ENGINES, Bound, Known, KnownConflict, Reading
 from gen.markdown import (
     NOTHING,
     Markdown,
@@ -25,6 +25,7 @@ from gen.markdown import (
 from gen.pages.atlas import Atlas
 from gen.pages.marks import dated
 from gen.pages.page import Page
+from gen.pages.tried import tried
 from gen.tables import Layout, columns, table
 from gen.words import TECHNIQUE_TITLES
 from probes.evidence import Technique, slug
@@ -43,6 +44,11 @@ def pages(atlas: Atlas) -> Iterator[Page]:
     yield _index(atlas)
     for engine in _engines(atlas):
         yield _page(atlas, engine)
+
+
+def reading_word(reading: Reading) -> str:
+    """Say how closely a source was looked at."""
+    return _READING[reading]
 
 
 def of_technique(atlas: Atlas, technique: Technique, here: str) -> Markdown:
@@ -98,6 +104,11 @@ def _index(atlas: Atlas) -> Page:
     )
 
 
+def _price(atlas: Atlas, price: KnownConflict, here: str) -> Markdown:
+    """Show a price with what was tried of it on any device, each speaking for itself."""
+    return line(_entry(atlas, price, price.text, here), tried(atlas, price, here), by="<br>")
+
+
 def _counted(found: Sequence[Control], engine: Engine, technique: Technique) -> Markdown:
     if not found:
         return span(text("not looked up"), "absent")
@@ -117,7 +128,7 @@ def _page(atlas: Atlas, engine: Engine) -> Page:
             parts += [heading(2, title, technique.value), _controls(atlas, found, here)]
     prices = [one for one in known.conflicts if engine in one.engines]
     if prices:
-        parts += [heading(2, text("Conflicts and prices"), "prices"), bullets(_entry(atlas, p, p.text, here) for p in prices)]
+        parts += [heading(2, text("Conflicts and prices"), "prices"), bullets(_price(atlas, p, here) for p in prices)]
     facts = [one for one in known.facts if engine in one.engines]
     if facts:
         parts += [heading(2, text("Facts"), "facts"), bullets(_entry(atlas, fact, fact.text, here) for fact in facts)]

@@ -9,6 +9,7 @@ from gen.assess import sightings_of
 from gen.assessment import Cell
 from gen.knowledge import Role
 from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
+from gen.pages import planners
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import ENTRY, entries
@@ -18,6 +19,7 @@ from gen.pages.page import Page
 from gen.pages.run import run_table
 from gen.pages.technique import known_facts
 from gen.tables import Layout, columns, table
+from gen.techniques.wording import listing
 from gen.view import FLEET, Sighting, agree
 from gen.words import TECHNIQUE_TITLES
 from probes.evidence import ProvenanceKind, Run, RunKind
@@ -43,6 +45,7 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
         _settings(atlas, spot, runs, here),
         heading(2, text("Techniques"), "techniques"),
         _techniques(atlas, spot, here),
+        _plans(atlas, spot, here),
         _capabilities(runs),
         heading(2, text("Runs"), "runs"),
         run_table(atlas, runs, here),
@@ -233,6 +236,26 @@ def _techniques(atlas: Atlas, spot: Spot, here: str) -> Markdown:
         for _, cell in cells
     ]
     return table(columns("Technique", "State", "Decision", "What it means here", "Known"), body, Layout.CARDS, "cells")
+
+
+def _plans(atlas: Atlas, spot: Spot, here: str) -> Markdown:
+    """Show what the planners make of a text service in a line each, with the way to formula and inputs."""
+    found = planners.of_service(atlas, spot)
+    if not found:
+        return NOTHING
+    items = (
+        line(
+            link(text(planners.TITLES[plan.planner]), paths.relative(planners.place(plan.planner, spot), here)),
+            text(f"{plan.worked[0].name} {plan.worked[0].span.said()}")
+            if plan.worked
+            else span(text(f"cannot be worked out: {listing(gap.name for gap in plan.gaps)} missing"), "absent"),
+            by=": ",
+        )
+        for plan in found
+    )
+    change = fenced(f"python -m gen whatif {planners.named(spot)} CONTROL=VALUE", "sh")
+    told = text("What a setting would change, before it is touched:")
+    return paragraphs(heading(2, text("Plans"), "plans"), bullets(items), told, change)
 
 
 def _drifts(atlas: Atlas, spot: Spot, cell: Cell) -> tuple[str, ...]:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from gen.assessment import Assessment, Cell, Fact, RefKind
 from gen.benchmarks import of_technique
 from gen.markdown import NOTHING, Markdown, block, bullets, details, heading, line, link, paragraphs, sentence, span, text
-from gen.pages import controls
+from gen.pages import claims, controls, planners
 from gen.pages.atlas import Atlas, Spot, scope_anchor
 from gen.pages.marks import age_limit, chip, dated, known
 from gen.pages.matrix import Row, changes, rows
 from gen.pages.measured import pictures
 from gen.pages.page import Page
 from gen.pages.records import record_table
+from gen.pages.tried import tried
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES, Applicability
@@ -48,7 +49,9 @@ def _page(atlas: Atlas, technique: Technique) -> Page:
     body = paragraphs(
         span(sentence(entry.about), "lead"),
         details(text("What it needs"), bullets(sentence(need) for need in entry.needs), "data"),
+        planners.of_technique(technique, here),
         *sections,
+        claims.of_technique(atlas, technique, here),
         controls.of_technique(atlas, technique, here),
         _records(atlas, technique, here),
     )
@@ -125,10 +128,18 @@ def _prices(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markd
         line(
             sentence(c.text),
             span(line(atlas.source(here, c.source), text("checked"), dated(c.checked, atlas.today, limit)), "note"),
+            _beside(atlas, c.id, here),
         )
         for c in assessment.conflicts
     ]
     return paragraphs(heading(3, text("Conflicts and prices"), name), bullets(items))
+
+
+def _beside(atlas: Atlas, price: str, here: str) -> Markdown:
+    """Set what a probe saw beside a documented price; a record may cite one that the knowledge base has dropped."""
+    conflict = next((one for one in atlas.corpus.knowledge.conflicts if one.id == price), None)
+    seen = tried(atlas, conflict, here) if conflict is not None else NOTHING
+    return Markdown(f"<br>{span(text('Tried here:'), 'note')}<br>{seen}") if seen else NOTHING
 
 
 def _measured(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdown:

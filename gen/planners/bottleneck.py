@@ -5,7 +5,7 @@ from __future__ import annotations
 from gen.planners import load
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived
 from gen.planners.tree import Answer, Leaf, Path, Question, Reply, walk
-from gen.view import ServiceView
+from gen.view import ServiceView, View
 from probes.evidence import ProvenanceKind
 
 PREFILL, DECODE = "share of time until the first token", "share of time after it"
@@ -37,7 +37,7 @@ TREE = Question(
 )
 
 
-def plan(service: ServiceView) -> Plan:
+def plan(_view: View, service: ServiceView) -> Plan:
     """Share out the time of a request, as far as requests were measured."""
     shares = _shares(service)
     if shares is None:
@@ -69,7 +69,7 @@ def plan(service: ServiceView) -> Plan:
 def decide(service: ServiceView) -> Path:
     """Walk the tree for one service with what its requests measured."""
     shares = _shares(service)
-    unmeasured = Answer(reply=Reply.UNKNOWN, because=f"requests to {service.title} would tell: python -m probes load")
+    unmeasured = Answer(reply=Reply.UNKNOWN, because="requests to it would tell: python -m probes load")
     first = _most(shares[3], "of the time pass until the first token") if shares else unmeasured
     after = _most(shares[4], "of the time pass after it") if shares else unmeasured
     return walk(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from gen.benchmarks import of_run
-from gen.planners.plan import Given, between, exactly, of_metric
-from gen.spread import spread
+from gen.planners.plan import Given, Span, between, exactly, of_metric
 from gen.view import WEIGHTS, ServiceView
 from probes.evidence import Missing, ProvenanceKind, Run, RunKind
 
@@ -110,58 +111,61 @@ def _from_parameters(service: ServiceView) -> Given | None:
 
 
 def _measured_kv(service: ServiceView) -> dict[str, Given]:
-    """Find what the runtime counted per token, by KV precision; of two the newer.
-
-    Only arms that fill whole blocks from an empty pool count: a prefix cache keeps blocks of earlier prompts as well.
-    """
-    found = _tried_kv(service)
-    for run in _measuring(service):
-        for metric in run.metrics:
-            arm = next((arm for arm in run.arms if arm.name == metric.arm), None)
-            span = of_metric(metric) if metric.name == KV_BYTES else None
-            if arm is None or span is None or arm.settings.get("enable_prefix_caching") is True:
-                continue
-            precision = str(arm.settings.get(KV_PRECISION, _dumped(run, arm.name)) or "").casefold()
-            if precision:
-                median = spread(metric.samples, metric.per).median
-                found[precision] = Given(
-                    name=f"KV cache per token in {precision}",
-                    span=exactly(median, "B") if span.exact else span,
-                    known=ProvenanceKind.MEASURED,
-                    source=f"counted by the engine, {metric.arm}",
-                    run=run.id,
-                )
-    return found
-
-
-def _tried_kv(service: ServiceView) -> dict[str, Given]:
-    """Read what the engine counted when its device was asked for each precision, and reported that very one."""
+    """Find what the runtime counted per token, by KV precision; of two runs the newer."""
     found: dict[str, Given] = {}
-    for run in service.runs:
-        trials = run.native.get("trials") if run.kind is RunKind.DEVICES and run.validity.valid else None
-        for name, trial in trials.items() if isinstance(trials, dict) else ():
-            control, _, precision = name.partition("=")
-            seen = trial.get("observation") if isinstance(trial, dict) else None
-            dump = seen.get("dump") if isinstance(seen, dict) else None
-            properties = dump.get("properties") if isinstance(dump, dict) else None
-            counted = seen.get("bytes_per_token") if isinstance(seen, dict) else None
-            kept = properties.get(KV_PRECISION) if isinstance(properties, dict) else None
-            if control == KV_PRECISION and kept == precision and isinstance(counted, int) and counted > 0:
-                found[precision.casefold()] = Given(
-                    name=f"KV cache per token in {precision}",
-                    span=exactly(counted, "B"),
-                    known=ProvenanceKind.MEASURED,
-                    source=f"counted by the engine, {name}",
-                    run=run.id,
-                )
+    for run in sorted(service.runs, key=lambda run: (run.started_at, run.id)):
+        found |= counted_kv(run)
     return found
 
 
-def _dumped(run: Run, arm: str) -> str | None:
-    """Find the KV precision that the engine itself reported for an arm."""
+def counted_kv(run: Run) -> dict[str, Given]:
+    """Give what the engine of a valid run counted per token, by the KV precision that it reported itself."""
+    if not run.validity.valid:
+        return {}
+    if run.kind is RunKind.DEVICES:
+        return dict(_tried(run))
+    return dict(_benched(run)) if of_run(run) is not None else {}
+
+
+def _tried(run: Run) -> Iterator[tuple[str, Given]]:
+    """Read what was counted when a device was asked for each precision, and reported that very one."""
+    trials = run.native.get("trials")
+    for name, trial in trials.items() if isinstance(trials, dict) else ():
+        control, _, precision = name.partition("=")
+        seen = trial.get("observation") if isinstance(trial, dict) else None
+        counted = seen.get("bytes_per_token") if isinstance(seen, dict) else None
+        kept = _reported(seen.get("dump")) if isinstance(seen, dict) else None
+        if control == KV_PRECISION and kept == precision and isinstance(counted, int) and counted > 0:
+            yield precision.casefold(), _counted(precision, exactly(counted, "B"), name, run)
+
+
+def _benched(run: Run) -> Iterator[tuple[str, Given]]:
+    """Read it off the arms that fill whole blocks from an empty pool: a prefix cache keeps earlier blocks as well."""
     report = run.native.get("report")
     dumps = report.get("dumps") if isinstance(report, dict) else None
-    dump = dumps.get(arm) if isinstance(dumps, dict) else None
+    for metric in run.metrics:
+        arm = next((arm for arm in run.arms if arm.name == metric.arm), None)
+        span = of_metric(metric) if metric.name == KV_BYTES else None
+        if arm is None or span is None or arm.settings.get("enable_prefix_caching") is True:
+            continue
+        dumped = _reported(dumps.get(arm.name)) if isinstance(dumps, dict) else None
+        precision = str(arm.settings.get(KV_PRECISION) or dumped or "").casefold()
+        if precision:
+            yield precision, _counted(precision, span, metric.arm, run)
+
+
+def _counted(precision: str, span: Span, where: str, run: Run) -> Given:
+    return Given(
+        name=f"KV cache per token in {precision}",
+        span=span,
+        known=ProvenanceKind.MEASURED,
+        source=f"counted by the engine, {where}",
+        run=run.id,
+    )
+
+
+def _reported(dump: JsonValue) -> str | None:
+    """Find the KV precision in what an engine reported of itself."""
     properties = dump.get("properties") if isinstance(dump, dict) else None
     value = properties.get(KV_PRECISION) if isinstance(properties, dict) else None
     return value if isinstance(value, str) else None

@@ -49,7 +49,7 @@ def plan(view: View, service: ServiceView) -> Plan:
 
 def decide(view: View, service: ServiceView) -> Path:
     """Walk the tree for one service."""
-    return walk(TREE, {"fits": _fits(room(view, service)), "experts": _experts(service), "link": _link(view)})
+    return walk(TREE, {"fits": _fits(room(view, service)), "experts": _experts(), "link": _link(view)})
 
 
 def _fits(found: Room) -> Answer:
@@ -70,8 +70,8 @@ def _fits(found: Room) -> Answer:
     return Answer(reply=Reply.UNKNOWN, because=f"{needed} may or may not fit: the exact bytes of the weights would tell")
 
 
-def _experts(service: ServiceView) -> Answer:
-    return Answer(reply=Reply.UNKNOWN, because=f"the configuration of the model of {service.title} would tell")
+def _experts() -> Answer:
+    return Answer(reply=Reply.UNKNOWN, because="the configuration of the model would tell")
 
 
 def _link(view: View) -> Answer:

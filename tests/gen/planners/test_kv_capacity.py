@@ -21,9 +21,11 @@ from tests.gen.specimens import ROOT, run
 QWEN3_8B = {"layers": 36, "kv_heads": 8, "head_size": 128}
 
 
-def reading(service: str = "text-8b", **numbers: int) -> Run:
+def reading(service: str = "text-8b", /, **numbers: int) -> Run:
     """Make a reading of a model's files, as `probes declared` writes it."""
-    document: dict[str, Any] = {name: {"value": value, "where": f"model/config.json: {name}"} for name, value in numbers.items()}
+    document: dict[str, Any] = {
+        name: {"value": value, "where": f"model/config.json: {name}"} for name, value in numbers.items()
+    }
     return run(RunKind.DECLARED, service, scope=FleetScope(service=service), native={"files": [], "model": document})
 
 
@@ -112,7 +114,10 @@ def test_laws_of_capacity(pool: int, size: int, more: int, block: int, context: 
 
 
 def test_the_fleet_says_which_fields_are_missing_and_guesses_none() -> None:
-    for service, gaps in (("text-8b", ["layers", "kv_heads", "head_size"]), ("text-4b", ["layers", "kv_heads", "head_size", "KV pool"])):
+    for service, gaps in (
+        ("text-8b", ["layers", "kv_heads", "head_size"]),
+        ("text-4b", ["layers", "kv_heads", "head_size", "KV pool"]),
+    ):
         plan = planned(service=service)
         assert not plan.worked
         assert [gap.name for gap in plan.gaps] == gaps

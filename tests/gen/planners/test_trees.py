@@ -131,7 +131,10 @@ def test_the_b580_service_fits_its_card_and_the_30b_depends_on_which() -> None:
 
 def test_a_model_that_fits_nowhere_asks_for_its_kind() -> None:
     path = parallelism.decide(*service_of("text-30b", device="b580-1"))
-    assert [(question.name, answer.reply) for question, answer in path.steps] == [("fits", Reply.NO), ("experts", Reply.UNKNOWN)]
+    assert [(question.name, answer.reply) for question, answer in path.steps] == [
+        ("fits", Reply.NO),
+        ("experts", Reply.UNKNOWN),
+    ]
     assert {leaf.name for leaf in path.open} == {"experts", "tensor", "pipeline"}
 
 
@@ -156,7 +159,7 @@ def asked(ttft: tuple[float, ...], latency: tuple[float, ...], *more: Metric) ->
 def test_time_after_the_first_token_points_at_decode() -> None:
     service, path = asked((0.1,) * 6, (1.0,) * 100)
     assert path.leaf == bottleneck.DECODING
-    share = bottleneck.plan(service).result(bottleneck.PREFILL)
+    share = bottleneck.plan(view(ledger(), "fleet", NOVEMBER), service).result(bottleneck.PREFILL)
     assert share is not None
     assert share.value == pytest.approx(0.1)
 
@@ -181,8 +184,8 @@ def test_failures_and_a_full_pool_come_first() -> None:
 
 
 def test_without_requests_nothing_is_said() -> None:
-    _, service = service_of("text-8b")
-    plan = bottleneck.plan(service)
+    one, service = service_of("text-8b")
+    plan = bottleneck.plan(one, service)
     assert not plan.worked
     assert "python -m probes load" in plan.gaps[0].fill
     assert bottleneck.decide(service).leaf is None

@@ -1,0 +1,159 @@
+"""Claims against measurements: what was measured here of each hypothesis, and whether it agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gen.knowledge.claim import Arithmetic, Claim
+from gen.knowledge.schema import Engine, same_value
+from gen.planners.kv_capacity import bytes_per_token
+from gen.planners.model import KV_BYTES, counted_kv
+from gen.planners.plan import Span, exactly, of_metric
+from gen.verdict import compare
+from probes.evidence import Arm, Direction, Metric, Missing, Run, Scalar
+from probes.fleet import Gates
+
+GIB = 2**30
+_ENGINES = {"openvino-genai": Engine.OPENVINO_GENAI, "openvino-genai (embedded)": Engine.OPENVINO_GENAI}
+
+
+class Relation(StrEnum):
+    """How a measurement stands to a claim."""
+
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    OTHER_CONDITIONS = "other conditions"
+    NOT_MEASURED = "not measured here"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What one run says of a claim. `samples` is the smaller side; `run` is "" for what arithmetic says."""
+
+    relation: Relation
+    span: Span
+    what: str
+    speaks_for: str = ""
+    run: str = ""
+    samples: int = 0
+    apart: tuple[str, ...] = ()
+
+
+def answers(claim: Claim, runs: Iterable[Run], gates: Gates) -> tuple[Answer, ...]:
+    """Hold a claim against every valid run that speaks to it, the newest of each device and runtime."""
+    if claim.arithmetic is not None:
+        return (_worked_out(claim, claim.arithmetic),)
+    found: dict[tuple[str, str], Answer] = {}
+    for run in sorted(runs, key=lambda run: (run.started_at, run.id)):
+        if run.validity.valid:
+            found |= {(answer.speaks_for, answer.what): answer for answer in _of_run(claim, run, gates)}
+    return tuple(found.values())
+
+
+def relation(found: Iterable[Answer]) -> Relation:
+    """Sum up: a run under the same conditions speaks before others, and disagreement before agreement."""
+    seen = {answer.relation for answer in found}
+    order = (Relation.DISAGREES, Relation.AGREES, Relation.OTHER_CONDITIONS)
+    return next((one for one in order if one in seen), Relation.NOT_MEASURED)
+
+
+def _worked_out(claim: Claim, shape: Arithmetic) -> Answer:
+    token = bytes_per_token(shape.layers, shape.kv_heads, shape.head_size, shape.precision, "gpu")
+    size = 0.0 if token is None else token.value * shape.sequences * shape.context_tokens / GIB
+    span = exactly(size, "GiB")
+    what = (
+        f"2 x {shape.layers} layers x {shape.kv_heads} KV heads x {shape.head_size} x {shape.precision}, "
+        f"{shape.sequences} x {shape.context_tokens} tokens"
+    )
+    return Answer(relation=_held(claim, span), span=span, what=what)
+
+
+def _of_run(claim: Claim, run: Run, gates: Gates) -> Iterator[Answer]:
+    answered = claim.answered
+    if answered is None:
+        return
+    apart = tuple(_apart(claim, run))
+    if answered.metric == KV_BYTES and answered.baseline:
+        counted = counted_kv(run)
+        wanted = str(answered.candidate.get("KV_CACHE_PRECISION", "")).casefold()
+        if wanted in counted and answered.baseline in counted:
+            times = exactly(counted[answered.baseline].span.value / counted[wanted].span.value, "times")
+            yield _answer(claim, run, times, f"{answered.baseline} to {wanted}, counted by the engine", apart=apart)
+        return
+    if run.subject != answered.subject:
+        return
+    baseline = next((arm for arm in run.arms if arm.role == "baseline"), None)
+    for arm in run.arms:
+        if arm.role == "candidate" and baseline is not None and _is_meant(arm, answered.candidate):
+            one, two = run.metric(answered.metric, baseline.name), run.metric(answered.metric, arm.name)
+            span = _value(two) if answered.reads == "value" else _improvement(one, two, gates)
+            if span is not None and two is not None:
+                what = arm.name if answered.reads == "value" else f"{arm.name} against {baseline.name}"
+                yield _answer(claim, run, span, f"{answered.metric}, {what}", apart=apart, samples=_fewest(one, two))
+
+
+def _answer(claim: Claim, run: Run, span: Span, what: str, *, apart: tuple[str, ...], samples: int = 1) -> Answer:
+    return Answer(
+        relation=Relation.OTHER_CONDITIONS if apart else _held(claim, span),
+        span=span,
+        what=what,
+        speaks_for=_speaks_for(run),
+        run=run.id,
+        samples=samples,
+        apart=apart,
+    )
+
+
+def _held(claim: Claim, span: Span) -> Relation:
+    """A claim stands while its range and the measured interval have a value in common."""
+    high = claim.figure.high
+    apart = span.high < claim.figure.low or (high is not None and span.low > high)
+    return Relation.DISAGREES if apart else Relation.AGREES
+
+
+def _apart(claim: Claim, run: Run) -> Iterator[str]:
+    """Name what differs between the conditions of a claim and those of a run."""
+    said = claim.conditions
+    device = "" if isinstance(run.device, Missing) else run.device.name.casefold()
+    if said.devices and not any(device.startswith(kind) for kind in said.devices):
+        yield "device"
+    engine = None if isinstance(run.runtime, Missing) else _ENGINES.get(run.runtime.name)
+    if said.engines and engine not in said.engines:
+        yield "runtime"
+    model = "" if isinstance(run.model, Missing) else run.model.id
+    if said.model and said.model.casefold() not in model.casefold():
+        yield "model"
+
+
+def _is_meant(arm: Arm, settings: Mapping[str, Scalar]) -> bool:
+    return all(name in arm.settings and same_value(arm.settings[name], value) for name, value in settings.items())
+
+
+def _improvement(baseline: Metric | None, candidate: Metric | None, gates: Gates) -> Span | None:
+    """Say how many times better the candidate is, whichever way the metric improves."""
+    if baseline is None or candidate is None or not baseline.samples or not candidate.samples:
+        return None
+    one = compare(baseline, candidate, gates)
+    if one.low is None or one.high is None or one.low <= 0 or one.baseline is None or one.candidate is None:
+        return None
+    middle = one.candidate.median / one.baseline.median
+    if candidate.direction is Direction.LOWER:
+        return Span(low=1 / one.high, value=1 / middle, high=1 / one.low, unit="times")
+    return Span(low=one.low, value=middle, high=one.high, unit="times")
+
+
+def _value(metric: Metric | None) -> Span | None:
+    return None if metric is None else of_metric(metric)
+
+
+def _fewest(*metrics: Metric | None) -> int:
+    return min((len(metric.samples) for metric in metrics if metric is not None and metric.samples), default=0)
+
+
+def _speaks_for(run: Run) -> str:
+    device = "no device told" if isinstance(run.device, Missing) else run.device.full_name or run.device.name
+    runtime = "no runtime told" if isinstance(run.runtime, Missing) else run.runtime.name
+    version = "" if isinstance(run.runtime, Missing) or isinstance(run.runtime.version, Missing) else f" {run.runtime.version}"
+    return f"{device}, {runtime}{version}"

@@ -1,0 +1,52 @@
+"""Measurements beside a documented price: what a probe saw when it did what a document rules out or warns of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gen.knowledge.schema import KnownConflict
+from gen.markdown import NOTHING, Markdown, line, sentence, span, text
+from gen.pages.atlas import Atlas
+from gen.pages.marks import chip, dated
+from probes.evidence import Capability, CapabilityState, Missing, Run
+
+
+def tried(atlas: Atlas, conflict: KnownConflict, here: str) -> Markdown:
+    """Show each trial with the device, runtime and version that it speaks for; neither side silently wins."""
+    found = list(_trials(atlas, conflict))
+    if not found:
+        return NOTHING
+    limit = atlas.corpus.fleet.policies.freshness.evidence_days
+    items = (
+        line(
+            chip(one.state),
+            text(f"{one.name} {one.requested}"),
+            span(sentence(one.effect or one.words), "words") if one.effect or one.words else NOTHING,
+            span(
+                line(text(_speaks_for(run)), dated(run.date, atlas.today, limit), atlas.run(here, run.id, text("run"))), "note"
+            ),
+        )
+        for run, one in found
+    )
+    return line(*items, by="<br>")
+
+
+def _trials(atlas: Atlas, conflict: KnownConflict) -> Iterator[tuple[Run, Capability]]:
+    """Find the newest trial of each device and release."""
+    seen: set[tuple[str, str, str]] = set()
+    for run in atlas.runs:
+        if not run.validity.valid:
+            continue
+        for one in run.capabilities:
+            meant = any(one.name == trial.name and trial.asked in one.requested for trial in conflict.tried)
+            key = (_speaks_for(run), one.name, one.requested)
+            if meant and one.state is not CapabilityState.SKIPPED and key not in seen:
+                seen.add(key)
+                yield run, one
+
+
+def _speaks_for(run: Run) -> str:
+    device = "no device told" if isinstance(run.device, Missing) else run.device.full_name or run.device.name
+    runtime = "no runtime told" if isinstance(run.runtime, Missing) else run.runtime.name
+    version = "" if isinstance(run.runtime, Missing) or isinstance(run.runtime.version, Missing) else f" {run.runtime.version}"
+    return f"{device}, {runtime}{version}"
