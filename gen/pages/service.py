@@ -246,8 +246,8 @@ def _plans(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     items = (
         line(
             link(text(planners.TITLES[plan.planner]), paths.relative(planners.place(plan.planner, spot), here)),
-            text(f"{plan.worked[0].name} {plan.worked[0].span.said()}")
-            if plan.worked
+            text(f"{plan.headline.name} {plan.headline.span.said()}")
+            if plan.headline
             else span(text(f"cannot be worked out: {listing(gap.name for gap in plan.gaps)} missing"), "absent"),
             by=": ",
         )

@@ -25,6 +25,8 @@ def pages(atlas: Atlas) -> Iterator[Page]:
             *known.techniques.values(),
             *known.facts,
             *known.conflicts,
+            *known.cards,
+            *known.claims,
             *(c for cs in known.controls.values() for c in cs),
         )
         for source in (entry.source, *entry.also)

@@ -139,7 +139,9 @@ def _beside(atlas: Atlas, price: str, here: str) -> Markdown:
     """Set what a probe saw beside a documented price; a record may cite one that the knowledge base has dropped."""
     conflict = next((one for one in atlas.corpus.knowledge.conflicts if one.id == price), None)
     seen = tried(atlas, conflict, here) if conflict is not None else NOTHING
-    return Markdown(f"<br>{span(text('Tried here:'), 'note')}<br>{seen}") if seen else NOTHING
+    return (
+        Markdown(f"<br>{span(text('Executed, each for its own device and version:'), 'note')}<br>{seen}") if seen else NOTHING
+    )
 
 
 def _measured(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdown:

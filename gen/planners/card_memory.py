@@ -10,7 +10,7 @@ from gen.planners.plan import Gap, Given, Span, Worked, derived, exactly
 from gen.view import ServiceView, View
 from probes.evidence import ProvenanceKind
 
-NEEDED = "memory for weights and KV pool"
+NEEDED, LEFT = "memory for weights and KV pool", "memory left on"
 FORMULA = "memory of the card - weights - KV pool; buffers of the runtime come off as well"
 
 
@@ -28,7 +28,7 @@ class Room:
     def worked(self) -> tuple[Worked, ...]:
         """Write the room as results."""
         needed = () if self.needed is None else (Worked(name=NEEDED, span=self.needed, formula="weights + KV pool"),)
-        return (*needed, *(Worked(name=f"memory left on {card}", span=span, formula=FORMULA) for card, span in self.left))
+        return (*needed, *(Worked(name=f"{LEFT} {card}", span=span, formula=FORMULA) for card, span in self.left))
 
 
 def room(view: View, service: ServiceView) -> Room:

@@ -153,6 +153,7 @@ def plan(view: View, service: ServiceView) -> Plan:
         planner=Planner.KV_CAPACITY,
         subject=service.name,
         title=service.title,
+        lead=TOKENS,
         given=tuple(given),
         worked=tuple(worked),
         gaps=tuple(gaps),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gen.planners.card_memory import Room, room
+from gen.planners.card_memory import LEFT, Room, room
 from gen.planners.plan import Plan, Planner
 from gen.planners.tree import Answer, Leaf, Path, Question, Reply, walk
 from gen.view import ServiceView, View
@@ -40,6 +40,7 @@ def plan(view: View, service: ServiceView) -> Plan:
         planner=Planner.PARALLELISM,
         subject=service.name,
         title=service.title,
+        lead=LEFT,
         given=found.given,
         worked=found.worked,
         gaps=found.gaps,

@@ -108,7 +108,10 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a planner makes of one subject: a service or a device. Without a result there is at least one gap."""
+    """What a planner makes of one subject: a service or a device. Without a result there is at least one gap.
+
+    `lead` begins the name of the result that says most in one line.
+    """
 
     planner: Planner
     subject: str
@@ -118,10 +121,16 @@ class Plan:
     gaps: tuple[Gap, ...] = ()
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    lead: str = ""
 
     def __post_init__(self) -> None:
         if not self.worked and not self.gaps:
             raise ValueError(f"{self.planner} of {self.subject}: a result, or what is missing for one")
+
+    @property
+    def headline(self) -> Worked | None:
+        """Give the result that says most, or the first one."""
+        return next((one for one in self.worked if one.name.startswith(self.lead)), next(iter(self.worked), None))
 
     def result(self, name: str) -> Span | None:
         """Find a result by its name."""

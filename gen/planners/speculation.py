@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gen.benchmarks import BREAK_EVEN
-from gen.planners.card_memory import room
+from gen.planners.card_memory import LEFT, room
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived, of_metric
 from gen.view import ServiceView, View, same_release
 from probes.evidence import Arm, Metric, Missing, ProvenanceKind, Run
@@ -100,6 +100,7 @@ def plan(view: View, service: ServiceView) -> Plan:
         planner=Planner.SPECULATION,
         subject=service.name,
         title=service.title,
+        lead=PAYS_FROM if any(one.name == PAYS_FROM for one in worked) else LEFT,
         given=tuple(given),
         worked=tuple(worked),
         gaps=tuple(gaps),

@@ -41,7 +41,7 @@ SPECULATIVE = Technique.SPECULATIVE_DECODING
 def everything() -> list[Known]:
     known = knowledge()
     controls = [control for items in known.controls.values() for control in items]
-    return [*known.techniques.values(), *controls, *known.facts, *known.conflicts]
+    return [*known.techniques.values(), *controls, *known.facts, *known.conflicts, *known.cards, *known.claims]
 
 
 def test_every_entry_names_a_source_that_is_listed_with_a_place_and_a_check_date() -> None:
