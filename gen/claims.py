@@ -12,7 +12,7 @@ from gen.planners.kv_capacity import bytes_per_token
 from gen.planners.model import KV_BYTES, counted_kv
 from gen.planners.plan import Span, exactly, of_metric
 from gen.verdict import compare
-from probes.evidence import Arm, Direction, Metric, Missing, Run, Scalar
+from probes.evidence import Arm, Direction, Metric, Missing, Run, RunKind, Scalar
 from probes.fleet import Gates
 
 GIB = 2**30
@@ -46,9 +46,9 @@ def answers(claim: Claim, runs: Iterable[Run], gates: Gates) -> tuple[Answer, ..
     if claim.arithmetic is not None:
         return (_worked_out(claim, claim.arithmetic),)
     found: dict[tuple[str, str], Answer] = {}
-    for run in sorted(runs, key=lambda run: (run.started_at, run.id)):
-        if run.validity.valid:
-            found |= {(answer.speaks_for, answer.what): answer for answer in _of_run(claim, run, gates)}
+    speaking = (run for run in runs if run.validity.valid and _may_speak(claim, run))
+    for run in sorted(speaking, key=lambda run: (run.started_at, run.id)):
+        found |= {(answer.speaks_for, answer.what): answer for answer in _of_run(claim, run, gates)}
     return tuple(found.values())
 
 
@@ -70,6 +70,14 @@ def _worked_out(claim: Claim, shape: Arithmetic) -> Answer:
     return Answer(relation=_held(claim, span), span=span, what=what)
 
 
+def _may_speak(claim: Claim, run: Run) -> bool:
+    """Tell at a glance whether a run can answer: by its subject, or as one in which an engine counted its cache."""
+    answered = claim.answered
+    if answered is None:
+        return False
+    return run.subject == answered.subject or (answered.metric == KV_BYTES and run.kind in {RunKind.DEVICES, RunKind.MICRO})
+
+
 def _of_run(claim: Claim, run: Run, gates: Gates) -> Iterator[Answer]:
     answered = claim.answered
     if answered is None:
@@ -81,8 +89,6 @@ def _of_run(claim: Claim, run: Run, gates: Gates) -> Iterator[Answer]:
         if wanted in counted and answered.baseline in counted:
             times = exactly(counted[answered.baseline].span.value / counted[wanted].span.value, "times")
             yield _answer(claim, run, times, f"{answered.baseline} to {wanted}, counted by the engine", apart=apart)
-        return
-    if run.subject != answered.subject:
         return
     baseline = next((arm for arm in run.arms if arm.role == "baseline"), None)
     for arm in run.arms:
