@@ -52,6 +52,13 @@ def answers(claim: Claim, runs: Iterable[Run], gates: Gates) -> tuple[Answer, ..
     return tuple(found.values())
 
 
+def side(claim: Claim, answer: Answer) -> str:
+    """Say on which side of the claimed range a measurement lies; nothing where they meet or cannot be held together."""
+    if answer.relation is not Relation.DISAGREES:
+        return ""
+    return "less than claimed" if answer.span.high < claim.figure.low else "more than claimed"
+
+
 def relation(found: Iterable[Answer]) -> Relation:
     """Sum up: a run under the same conditions speaks before others, and disagreement before agreement."""
     seen = {answer.relation for answer in found}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gen.claims import Answer, Relation, relation
+from gen.claims import Answer, Relation, relation, side
 from gen.knowledge.claim import Claim, Figure
 from gen.knowledge.schema import ENGINE_TITLES
 from gen.markdown import (
@@ -113,7 +113,7 @@ def _row(atlas: Atlas, claim: Claim, found: Sequence[Answer]) -> tuple[Markdown,
         line(meta, technique, by="<br>"),
         line(sentence(claim.conditions.text), _conditions(claim)),
         line(text(claimed(claim.figure)), _beside(atlas, claim), by="<br>"),
-        line(*(_answer(atlas, answer) for answer in found), by="<br>")
+        line(*(_answer(atlas, claim, answer) for answer in found), by="<br>")
         or line(span(text("nothing yet; it would take"), "absent"), code(claim.needs)),
         relation_chip(relation(found)),
     )
@@ -149,12 +149,13 @@ def _beside(atlas: Atlas, claim: Claim) -> Markdown:
     return span(line(text("the same text also says"), *links), "note") if others else NOTHING
 
 
-def _answer(atlas: Atlas, answer: Answer) -> Markdown:
+def _answer(atlas: Atlas, claim: Claim, answer: Answer) -> Markdown:
     size = f"n = {answer.samples}" if answer.samples > 1 else ("worked out" if not answer.run else "counted")
     apart = f"; other {listing(answer.apart)}" if answer.apart else ""
     whom = f", {answer.speaks_for}" if answer.speaks_for else ""
     run = atlas.run(HERE, answer.run, text("run")) if answer.run else NOTHING
     return line(
         span(text(answer.span.said()), "figure"),
+        text(side(claim, answer)) if side(claim, answer) else NOTHING,
         span(line(text(f"({size}{apart}) {answer.what}{whom}"), run), "note"),
     )

@@ -213,7 +213,7 @@ def _pictures(planner: Planner, plans: Sequence[tuple[ServiceView, Plan]]) -> Ma
         if len(limits) > 1:
             drawn.append(figure(bars("Decode limit", limits), sentence("Most tokens per second of one sequence, empty cache")))
         for service, plan in plans:
-            rows = [(one.name, one.span) for one in plan.worked if one.name.startswith("limit with")]
+            rows = [(one.name, one.span) for one in plan.worked if one.name.startswith(("limit with", decode_roofline.SPEED))]
             if len(rows) > 1:
                 drawn.append(
                     figure(bars("Decode limit", rows), sentence(f"{service.title}: the limit falls as the cache fills"))

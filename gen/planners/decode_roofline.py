@@ -11,6 +11,7 @@ from probes.evidence import ProvenanceKind, Run
 BENCHMARK = "memory-bandwidth"
 CONTEXTS = (0, 2048, 8192, 32768)
 FORMULA = "tokens per second <= bytes per second of memory / (bytes of weights + bytes of KV cache per token x tokens in it)"
+SPEED = "decode speed that was measured"
 REACHED = "share of the limit that decoding reached"
 
 
@@ -55,8 +56,9 @@ def plan(view: View, service: ServiceView) -> Plan:
             )
             for context in (CONTEXTS if kv is not None else CONTEXTS[:1])
         ]
-    share = None if run is None else run.metric("share_of_limit")
-    reached = None if share is None else of_metric(share)
+    reached, decoding = _reached(run, "share_of_limit"), _reached(run, "decode_tok_s")
+    if decoding is not None and worked:
+        worked.append(Worked(name=SPEED, span=decoding, formula="measured, one request at a time"))
     if reached is not None and worked:
         worked.append(Worked(name=REACHED, span=reached, formula="measured decode speed / limit, turn by turn"))
     elif worked:
@@ -74,6 +76,11 @@ def plan(view: View, service: ServiceView) -> Plan:
             "those experts of a mixture that it is sent to, so both may be faster.",
         ),
     )
+
+
+def _reached(run: Run | None, name: str) -> Span | None:
+    metric = None if run is None else run.metric(name)
+    return None if metric is None else of_metric(metric)
 
 
 def _measured(service: ServiceView) -> Run | None:
