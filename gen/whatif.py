@@ -18,7 +18,7 @@ from gen.knowledge.control import SetBy
 from gen.knowledge.schema import ENGINE_TITLES, same_value
 from gen.moves import Move, moves
 from gen.planners import decode_roofline, kv_capacity, parallelism, speculation
-from gen.planners.plan import Plan, Span
+from gen.planners.plan import Plan, Span, Worked
 from gen.techniques import RULES
 from gen.techniques.grounds import bench_told, prices
 from gen.techniques.wording import runtime_title
@@ -69,7 +69,7 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Consequence:
-    """Everything that is known of a change before anything is touched."""
+    """Everything that is known of a change before anything is touched. `standing` is what bears on it and does not move."""
 
     scope: str
     service: ServiceView
@@ -79,6 +79,7 @@ class Consequence:
     gone_prices: tuple[Conflict, ...]
     standing_prices: tuple[Conflict, ...]
     shifted: tuple[Shifted, ...]
+    standing: tuple[Worked, ...]
     unknown: tuple[str, ...]
     evidence: tuple[Evidence, ...]
     before: tuple[Assessment, ...]
@@ -111,7 +112,8 @@ def whatif(corpus: Corpus, service: str, wanted: Mapping[str, str], on: date) ->
         gone_prices=tuple(one for key, one in old.items() if key not in new),
         standing_prices=tuple(one for key, one in new.items() if key in old and key in _of_technique(seen, changes)),
         shifted=tuple(_shifted(plans)),
-        unknown=tuple(_unknown(changes, plans[0][1])),
+        standing=plans[-1][1].worked if _drafts(changes) else (),
+        unknown=tuple(_unknown(changes, plans[0][1], plans[-1][1])),
         evidence=tuple(_evidence(corpus, seen, asked, changes)),
         before=before,
         after=after,
@@ -216,10 +218,15 @@ def _of_technique(seen: View, changes: Iterable[Change]) -> set[str]:
     return {one.id for one in seen.knowledge.conflicts if one.technique in touched}
 
 
-def _unknown(changes: Iterable[Change], plan: Plan) -> Iterator[str]:
-    """Say what a result about the KV cache lacks, where a change bears on it."""
-    if any(change.known.role in _SIZING for change in changes):
-        yield from (f"{gap.name}: {gap.fill}" for gap in plan.gaps)
+def _drafts(changes: Iterable[Change]) -> bool:
+    return any(change.known.role is Role.DRAFT for change in changes)
+
+
+def _unknown(changes: Iterable[Change], capacity: Plan, drafting: Plan) -> Iterator[str]:
+    """Say what a result about the KV cache or about a draft lacks, where a change bears on it."""
+    gaps = capacity.gaps if any(change.known.role in _SIZING for change in changes) else ()
+    gaps += drafting.gaps if _drafts(changes) else ()
+    yield from dict.fromkeys(f"{gap.name}: {gap.fill}" for gap in gaps)
 
 
 def _shifted(plans: Iterable[tuple[Plan, Plan]]) -> Iterator[Shifted]:

@@ -59,6 +59,7 @@ def document(found: Consequence) -> dict[str, JsonValue]:
             {"planner": one.planner, "name": one.name, "before": _span(one.before), "after": _span(one.after)}
             for one in found.shifted
         ],
+        "standing": [{"name": one.name, "value": _span(one.span), "formula": one.formula} for one in found.standing],
         "missing": list(found.unknown),
         "evidence": [
             {
@@ -117,7 +118,8 @@ def _lines(found: Consequence) -> Iterator[Text]:
     yield from _section("Prices that would go", [_told(one) for one in found.gone_prices], "none")
     yield from _section("Prices of the technique that stand", [_told(one) for one in found.standing_prices], "none")
     shifted = [f"{one.name}: {_said(one.before)} -> {_said(one.after)}" for one in found.shifted]
-    yield from _section("Planners", [*shifted, *(f"missing: {one}" for one in found.unknown)], "no result moves")
+    standing = [f"{one.name}: {one.span.said()}" for one in found.standing]
+    yield from _section("Planners", [*shifted, *standing, *(f"missing: {one}" for one in found.unknown)], "no result moves")
     yield from _section("Evidence", list(_evidence(found)), "no run of this checkout has tried it")
     yield from _section("Measure it first", found.measure, "")
     yield from _section("Apply it", found.apply, "")

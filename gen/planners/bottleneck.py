@@ -6,7 +6,7 @@ from gen.planners import load
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived
 from gen.planners.tree import Answer, Leaf, Path, Question, Reply, walk
 from gen.view import ServiceView, View
-from probes.evidence import ProvenanceKind
+from probes.evidence import ProvenanceKind, Run
 
 PREFILL, DECODE = "share of time until the first token", "share of time after it"
 FORMULA = "time to first token / time of the whole request; waiting in a queue counts until the first token"
@@ -44,7 +44,7 @@ def plan(_view: View, service: ServiceView) -> Plan:
         gap = Gap(name="time of requests", fill=f"nox -s probe -- --service {service.name}, or python -m probes load")
         return Plan(planner=Planner.BOTTLENECK, subject=service.name, title=service.title, gaps=(gap,))
     run, ttft, latency, first, after = shares
-    known = ProvenanceKind.MEASURED
+    known, size = ProvenanceKind.MEASURED, load.size
     gaps = () if load.tail_ratio(service) is not None else (
         Gap(name="latency under load", fill=f"at least {load.FEWEST_FOR_TAIL} requests: python -m probes load"),
     )  # fmt: skip
@@ -53,8 +53,15 @@ def plan(_view: View, service: ServiceView) -> Plan:
         subject=service.name,
         title=service.title,
         given=(
-            Given(name="time to first token", span=ttft, known=known, source="ttft_s", run=run),
-            Given(name="time of a request", span=latency, known=known, source="latency_s", run=run),
+            Given(name="time to first token", span=ttft, known=known, source="ttft_s", run=run.id, samples=size(run, "ttft_s")),
+            Given(
+                name="time of a request",
+                span=latency,
+                known=known,
+                source="latency_s",
+                run=run.id,
+                samples=size(run, "latency_s"),
+            ),
         ),
         worked=(
             Worked(name=PREFILL, span=first, formula=FORMULA),
@@ -85,14 +92,14 @@ def decide(service: ServiceView) -> Path:
     )
 
 
-def _shares(service: ServiceView) -> tuple[str, Span, Span, Span, Span] | None:
+def _shares(service: ServiceView) -> tuple[Run, Span, Span, Span, Span] | None:
     """Give the run, its times and both shares; both times have to come from one run."""
     for run in load.asking(service):
         ttft, latency = load.samples(run, "ttft_s"), load.samples(run, "latency_s")
         if ttft is not None and latency is not None and latency.low > 0:
             first = derived("share", lambda one, whole: min(1.0, one / whole), ttft, latency)
             after = derived("share", lambda share: 1 - share, first)
-            return run.id, ttft, latency, first, after
+            return run, ttft, latency, first, after
     return None
 
 

@@ -93,8 +93,9 @@ def _speed(view: View, service: ServiceView, run: Run | None) -> Given | None:
     for name in ("memory_read_bytes_s", "memory_copy_bytes_s") if run is not None else ():
         metric = run.metric(name) if run is not None else None
         span = None if metric is None else of_metric(metric)
-        if run is not None and span is not None:
-            return Given(name="speed of memory", span=span, known=ProvenanceKind.MEASURED, source=name, run=run.id)
+        if run is not None and metric is not None and span is not None:
+            known, size = ProvenanceKind.MEASURED, len(metric.samples)
+            return Given(name="speed of memory", span=span, known=known, source=name, run=run.id, samples=size)
     cards = view.cards_known(service)
     if not cards:
         return None

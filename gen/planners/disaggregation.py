@@ -112,7 +112,7 @@ def decide(view: View) -> Path:
 
 def _cards(view: View) -> Answer:
     if view.local:
-        return Answer(reply=Reply.NO, because="one machine serves one model", known=ProvenanceKind.MEASURED)
+        return Answer(reply=Reply.NO, because="one machine serves one model")
     count = len(view.fleet.devices)
     return Answer(
         reply=Reply.YES if count >= FEWEST_CARDS else Reply.NO,

@@ -25,6 +25,11 @@ def samples(run: Run, name: str) -> Span | None:
     return next((span for metric in _named(run, name) if (span := of_metric(metric)) is not None), None)
 
 
+def size(run: Run, name: str) -> int:
+    """Count the samples that `samples` summarises."""
+    return next((len(metric.samples) for metric in _named(run, name)), 0)
+
+
 def highest(service: ServiceView, names: Sequence[str]) -> float | None:
     """Give the highest sample of some metrics in the newest run that has any."""
     for run in asking(service):
@@ -76,10 +81,11 @@ def prefill_tok_s(service: ServiceView) -> Given | None:
         cold = next((arm.name for arm in run.arms if arm.role == "baseline"), "")
         metric = run.metric("ttft_s", cold)
         first = None if metric is None else of_metric(metric)
-        if first is not None and len(set(lengths)) == 1:
+        if metric is not None and first is not None and len(set(lengths)) == 1:
             speed = derived("tok/s", lambda seconds, tokens=lengths[0]: tokens / seconds, first)
             source = f"{lengths[0]} tokens by their time to the first token, {cold}"
-            return Given(name="prefill speed", span=speed, known=ProvenanceKind.MEASURED, source=source, run=run.id)
+            known, size = ProvenanceKind.MEASURED, len(metric.samples)
+            return Given(name="prefill speed", span=speed, known=known, source=source, run=run.id, samples=size)
     return None
 
 

@@ -80,13 +80,17 @@ def whole(span: Span) -> Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """One input. `known` is None for what the planner assumes; `source` says where it stands, `run` which evidence it is."""
+    """One input. `known` is None for what the planner assumes; `source` says where it stands, `run` which evidence it is.
+
+    `samples` is how many a measured median rests on, 0 for what is no median.
+    """
 
     name: str
     span: Span
     known: ProvenanceKind | None
     source: str
     run: str = ""
+    samples: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,7 +81,7 @@ def plan(view: View, service: ServiceView) -> Plan:
         source = f"{price.arm.name} on {device}"
         given.append(
             Given(name="tokens per step that break even", span=span, known=ProvenanceKind.MEASURED, source=source,
-                  run=price.run.id)
+                  run=price.run.id, samples=len(price.needed.samples))
         )  # fmt: skip
         worked += _gains(span, price.drafted)
     if not given:

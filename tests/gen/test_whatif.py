@@ -120,6 +120,13 @@ def test_a_draft_is_told_with_what_drafting_showed_and_what_documents_say(shippe
     assert moved(found) >= {(Technique.SPECULATIVE_DECODING, TEXT)}
 
 
+def test_a_draft_is_told_what_memory_is_left_and_who_shares_the_card() -> None:
+    found = asked("text-8b-b580", draft_eagle3_mode="true")
+    assert "memory left on Intel Arc B580" in {one.name for one in found.standing}
+    assert any("Jellyfin" in one for one in found.unknown)
+    assert not asked(max_num_seqs="8").standing
+
+
 def test_measured_services_are_judged_by_their_measurement(shipped: Corpus) -> None:
     found = asked("embedded", shipped, enable_prefix_caching="false")
     (cell,) = next(row for row in found.after if row.technique is Technique.PREFIX_CACHING).cells
