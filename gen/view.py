@@ -218,7 +218,7 @@ class View:
         self, service: ServiceView, subject: str, pays_in: tuple[str, ...], wanted: Callable[[Arm], bool]
     ) -> Iterator[Bench]:
         for run in service.runs:
-            if run.subject != subject or not run.validity.valid or not _same_release(run, service):
+            if run.subject != subject or not run.validity.valid or not of_its_release(run, service):
                 continue
             baseline = next((arm for arm in run.arms if arm.role == "baseline"), None)
             candidate = next((arm for arm in run.arms if arm.role == "candidate" and wanted(arm)), None)
@@ -231,7 +231,7 @@ class View:
         pays_in = self.knowledge.techniques[technique].pays_in
         for run in service.runs:
             both = sides_of(run) if run.kind is RunKind.CONTRACT else None
-            if both is None or not run.validity.valid or not _same_release(run, service):
+            if both is None or not run.validity.valid or not of_its_release(run, service):
                 continue
             alike = likeness(*both)
             changed = tuple(one.name for one in alike.under_test)
@@ -253,6 +253,14 @@ def same_release(one: str, other: str) -> bool:
     """Compare two release numbers, or as text where they are none."""
     known = known_version(one), known_version(other)
     return one == other if None in known else known[0] == known[1]
+
+
+def of_its_release(run: Run, service: ServiceView) -> bool:
+    """A measurement speaks for its own release only; a side that does not name one is not held against it."""
+    version = None if isinstance(run.runtime, Missing) else run.runtime.version
+    if service.version is None or version is None or isinstance(version, Missing):
+        return True
+    return same_release(version, service.version)
 
 
 def shown(value: Scalar) -> str:
@@ -312,11 +320,3 @@ def _settled(bench: Bench) -> tuple[bool, bool, bool]:
     enough = all(side is not None and side.n >= MIN_SAMPLES for side in sides)
     whole = isinstance(bench.run.load, Missing) or not bench.run.load.quick
     return comparison.verdict in {Verdict.BETTER, Verdict.WORSE, Verdict.SAME}, enough, whole
-
-
-def _same_release(run: Run, service: ServiceView) -> bool:
-    """A measurement speaks for its own release only; a side that does not name one is not held against it."""
-    version = None if isinstance(run.runtime, Missing) else run.runtime.version
-    if service.version is None or version is None or isinstance(version, Missing):
-        return True
-    return same_release(version, service.version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gen.planners.kv_capacity import PER_TOKEN, weigh
 from gen.planners.model import shape_of
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived, exactly, of_metric
-from gen.view import ServiceView, View
+from gen.view import ServiceView, View, of_its_release
 from probes.evidence import ProvenanceKind, Run
 
 BENCHMARK = "memory-bandwidth"
@@ -84,7 +84,7 @@ def _reached(run: Run | None, name: str) -> Span | None:
 
 
 def _measured(service: ServiceView) -> Run | None:
-    runs = [run for run in service.runs if run.subject == BENCHMARK and run.validity.valid]
+    runs = [run for run in service.runs if run.subject == BENCHMARK and run.validity.valid and of_its_release(run, service)]
     return max(runs, key=lambda run: (run.started_at, run.id), default=None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gen.planners.plan import Given, Span, derived, of_metric
 from gen.spread import FEWEST_FOR_P95, percentile
-from gen.view import ServiceView
+from gen.view import ServiceView, of_its_release
 from probes.evidence import Metric, Missing, Per, ProvenanceKind, Run, RunKind
 
 FAR_TAIL = 3.0
@@ -15,8 +15,8 @@ _ASKING = {RunKind.LOAD, RunKind.CONTRACT, RunKind.ENDPOINT}
 
 
 def asking(service: ServiceView) -> tuple[Run, ...]:
-    """Give the valid runs that sent requests over the wire, a load before a single look, the newest first."""
-    runs = [run for run in service.runs if run.kind in _ASKING and run.validity.valid]
+    """Give the valid runs of its release that sent requests over the wire, a load before a single look, the newest first."""
+    runs = [run for run in service.runs if run.kind in _ASKING and run.validity.valid and of_its_release(run, service)]
     return tuple(sorted(runs, key=lambda run: (run.kind is not RunKind.ENDPOINT, run.started_at, run.id), reverse=True))
 
 
@@ -75,7 +75,11 @@ def prefill_tok_s(service: ServiceView) -> Given | None:
     if told is not None:
         run, span = told
         return Given(name="prefill speed", span=span, known=ProvenanceKind.MEASURED, source="prefill_tok_s", run=run.id)
-    runs = [run for run in service.runs if run.validity.valid and run.kind is RunKind.MICRO and run.subject == "prefix-caching"]
+    runs = [
+        run
+        for run in service.runs
+        if run.validity.valid and run.kind is RunKind.MICRO and run.subject == "prefix-caching" and of_its_release(run, service)
+    ]
     for run in sorted(runs, key=lambda run: (run.started_at, run.id), reverse=True):
         lengths = () if isinstance(run.load, Missing) or isinstance(run.load.prompt_tokens, Missing) else run.load.prompt_tokens
         cold = next((arm.name for arm in run.arms if arm.role == "baseline"), "")

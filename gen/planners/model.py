@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from gen.benchmarks import of_run
 from gen.planners.plan import Given, Span, between, exactly, of_metric
-from gen.view import WEIGHTS, ServiceView
+from gen.view import WEIGHTS, ServiceView, of_its_release
 from probes.evidence import Missing, ProvenanceKind, Run, RunKind
 
 KV_BYTES = "kv_bytes_per_token"
@@ -114,7 +114,8 @@ def _measured_kv(service: ServiceView) -> dict[str, Given]:
     """Find what the runtime counted per token, by KV precision; of two runs the newer."""
     found: dict[str, Given] = {}
     for run in sorted(service.runs, key=lambda run: (run.started_at, run.id)):
-        found |= counted_kv(run)
+        if of_its_release(run, service):
+            found |= counted_kv(run)
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gen.benchmarks import BREAK_EVEN
 from gen.planners.card_memory import LEFT, room
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived, of_metric
-from gen.view import ServiceView, View, same_release
+from gen.view import ServiceView, View, of_its_release
 from probes.evidence import Arm, Metric, Missing, ProvenanceKind, Run
 
 HEAD = "EAGLE-3"
@@ -60,7 +60,7 @@ def prices(service: ServiceView, subject: str) -> Mapping[str, Price]:
     found: dict[str, Price] = {}
     runs = [run for run in service.runs if run.subject == subject and run.validity.valid]
     for run in sorted(runs, key=lambda run: (run.started_at, run.id)):
-        if isinstance(run.device, Missing) or not _of_release(run, service.version):
+        if isinstance(run.device, Missing) or not of_its_release(run, service):
             continue
         for arm in run.arms:
             needed = run.metric(BREAK_EVEN, arm.name)
@@ -138,8 +138,3 @@ def _others(view: View, service: ServiceView) -> tuple[Gap, ...]:
 
 def _is_chain(arm: Arm) -> bool:
     return arm.name.startswith(HEAD) and arm.settings.get("num_assistant_tokens") == CHAIN
-
-
-def _of_release(run: Run, version: str | None) -> bool:
-    ran = None if isinstance(run.runtime, Missing) else run.runtime.version
-    return version is None or not isinstance(ran, str) or same_release(ran, version)

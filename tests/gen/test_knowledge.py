@@ -10,7 +10,7 @@ import pytest
 
 import gen.knowledge
 from gen.knowledge import Engine, Role, load_knowledge
-from gen.knowledge.control import ControlFile
+from gen.knowledge.control import Accepts, ControlFile
 from gen.knowledge.schema import (
     ENGINES,
     Bound,
@@ -29,10 +29,10 @@ from gen.knowledge.schema import (
 from probes import strictyaml
 from probes.endpoints.adapters import ADAPTERS
 from probes.errors import InputError
-from probes.evidence import Technique
-from probes.fleet import RuntimeName, ServiceKind
+from probes.evidence import Scalar, Technique
+from probes.fleet import Declared, RuntimeName, ServiceKind
 from probes.schema import Model
-from tests.gen.ledger import JULY, NOVEMBER, knowledge
+from tests.gen.ledger import JULY, NOVEMBER, inventory, knowledge
 
 FOLDER = Path(gen.knowledge.__file__).parent
 SPECULATIVE = Technique.SPECULATIVE_DECODING
@@ -252,3 +252,43 @@ def test_what_no_single_entry_can_see_is_told_all_at_once(tmp_path: Path) -> Non
 def test_a_missing_file_is_a_message_and_no_traceback(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gen/knowledge/techniques\.yaml: cannot be read"):
         load_knowledge(tmp_path)
+
+
+# Values that controls take
+
+
+def test_every_declared_setting_of_the_inventory_is_one_that_its_control_takes() -> None:
+    known, checked = knowledge(), 0
+    for service in inventory().services.values():
+        for name, entry in service.settings.items():
+            control = known.control(ENGINES.get(service.runtime), name)
+            if control is not None and control.accepts is not None:
+                checked += 1
+                assert not control.accepts.refuses(entry.value if isinstance(entry, Declared) else entry), name
+    assert checked > 20
+
+
+@pytest.mark.parametrize(
+    ("accepts", "taken", "refused", "said"),
+    [
+        (Accepts(kind="truth"), [True, False], [1, "true", 0.0], "true or false"),
+        (Accepts(kind="whole", least=1), [1, 10**9], [0, -1, 1.5, True, "4"], "a whole number at least 1"),
+        (Accepts(kind="number", least=0, most=1), [0, 1, 0.9], [1.1, True, "0.9"], "a number at least 0 and at most 1"),
+        (Accepts(kind="word", one_of=("u8", "f16")), ["u8", "F16"], ["q8_0", 8, True], "one of u8, f16"),
+        (Accepts(kind="word"), ["anything"], [1, False], "a word"),
+    ],
+)
+def test_what_a_control_takes(accepts: Accepts, taken: list[Scalar], refused: list[Scalar], said: str) -> None:
+    assert accepts.said() == said
+    assert [accepts.refuses(value) for value in taken] == [""] * len(taken)
+    assert [accepts.refuses(value) for value in refused] == [said] * len(refused)
+
+
+def test_a_claim_beside_one_that_is_not_there_is_found(tmp_path: Path) -> None:
+    shutil.copytree(FOLDER, tmp_path / "knowledge")
+    file = tmp_path / "knowledge" / "claims.yaml"
+    file.write_text(file.read_text().replace("beside: [claim.drafts-half-to-double]", "beside: [claim.gone]"))
+    with pytest.raises(
+        InputError, match=r"claim\.drafts-two-to-three: beside: is 'claim.gone'; expected an id of claims\.yaml"
+    ):
+        load_knowledge(tmp_path / "knowledge")

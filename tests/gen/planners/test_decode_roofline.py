@@ -6,7 +6,7 @@ from gen.assess import view
 from gen.planners import decode_roofline
 from gen.planners.decode_roofline import limit_tok_s
 from gen.planners.plan import exactly
-from probes.evidence import Device, Direction, Metric, Per, ProvenanceKind, RunKind
+from probes.evidence import Device, Direction, Metric, Per, ProvenanceKind, Run, RunKind, Runtime
 from tests.gen.ledger import NOVEMBER, ledger
 from tests.gen.specimens import FINGERPRINT, micro_run, run
 
@@ -54,3 +54,23 @@ def test_measured_memory_speaks_before_the_maker_and_gives_the_share_reached() -
     assert reached is not None
     assert (reached.low, reached.high) == (0.29, 0.33)
     assert plan.given[0].known is ProvenanceKind.MEASURED
+
+
+def test_a_measurement_of_another_release_says_nothing_of_this_one() -> None:
+    def bandwidth(version: str, minute: int) -> Run:
+        return run(
+            RunKind.MICRO,
+            "memory-bandwidth",
+            minute=minute,
+            runtime=Runtime(name="openvino-genai", version=version),
+            device=Device(name="CPU", full_name="Example CPU 3000"),
+            metrics=(metric("memory_read_bytes_s", "B/s", *[20e9] * 6),),
+            native={"report": {"weight_bytes": 100_000_000}},
+        )
+
+    old = bandwidth("2026.3.1", 0)
+    newer = run(RunKind.ENDPOINT, "embedded", minute=10, runtime=Runtime(name="openvino-genai", version="2026.4.1.0"))
+    one = view(ledger(runs=(old, newer)), f"local-{FINGERPRINT}", NOVEMBER)
+    assert "speed of memory" in {gap.name for gap in decode_roofline.plan(one, one.services[0]).gaps}
+    two = view(ledger(runs=(old, newer, bandwidth("2026.4.1", 20))), f"local-{FINGERPRINT}", NOVEMBER)
+    assert decode_roofline.plan(two, two.services[0]).result("limit with an empty cache") == exactly(200.0, "tok/s")
