@@ -277,7 +277,9 @@ def _benched(seen: View, run: Run, change: Change) -> Iterator[str]:
         )
         one, two = run.metric(benchmark.metric, baseline.name), run.metric(benchmark.metric, arm.name)
         if arm.role == "candidate" and touched and one is not None and two is not None and one.samples and two.samples:
-            bench = Bench(run=run, baseline=baseline, candidate=arm, deciding=compare(one, two, seen.gates), vetoes=())
+            deciding = compare(one, two, seen.gates)
+            sides = baseline.name, arm.name
+            bench = Bench(run=run, baseline=baseline, candidate=arm, deciding=deciding, vetoes=(), sides=sides)
             yield f"{bench_told(bench)}{_other_way(change, baseline)}"
 
 
