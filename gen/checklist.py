@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from gen.assessment import Cell
+from gen.assessment import Cell, Fact
 from gen.comparability import likeness, sides_of
 from gen.configuration import controls_of
 from gen.contract import CHANGES_A_SETTING, comparisons
@@ -22,7 +22,10 @@ from probes.fleet import Fleet, Service, ServiceKind, Unknown
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A service with everything that may speak for it. `runs` are its own, newest first; `records` those in force."""
+    """A service with everything that may speak for it. `runs` are its own, newest first; `records` those in force.
+
+    `grounds` are the facts that a technique's row rests on beside those of its cells.
+    """
 
     name: str
     kind: ServiceKind
@@ -32,6 +35,7 @@ class Subject:
     entry: Service | None
     service: ServiceView | None
     cells: tuple[Cell, ...]
+    grounds: Mapping[Technique, tuple[Fact, ...]]
     runs: tuple[Run, ...]
     asked: tuple[Run, Endpoint] | None
     records: tuple[Record, ...]
@@ -61,10 +65,11 @@ class Tick:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One box of a service. Without a tick `fill` says what would fill it."""
+    """One box of a service. Without a tick `run` and `fill` say what would fill it."""
 
     item: Item
     tick: Tick | None
+    run: str
     fill: str
 
 
@@ -72,9 +77,13 @@ def answers(subject: Subject) -> tuple[Answer, ...]:
     """Fill in the review of a service; what does not concern its kind is not asked."""
     asked = [item for item in subject.knowledge.checklist if not item.kinds or subject.kind in item.kinds]
     return tuple(
-        Answer(item=item, tick=_TESTS[item.check](subject, item.of), fill=item.fill.replace("{service}", subject.name))
+        Answer(item=item, tick=_TESTS[item.check](subject, item.of), run=_for(subject, item.run), fill=_for(subject, item.fill))
         for item in asked
     )
+
+
+def _for(subject: Subject, words: str) -> str:
+    return words.replace("{service}", subject.name)
 
 
 def _model(subject: Subject, _of: str) -> Tick | None:
@@ -157,9 +166,12 @@ def _concurrency(subject: Subject, _of: str) -> Tick | None:
 
 def _technique(subject: Subject, of: str) -> Tick | None:
     cell = next((one for one in subject.cells if one.technique.value == of), None)
-    if cell is None or cell.state in {State.UNKNOWN, State.NOT_REACHABLE} or cell.drift or not cell.facts:
+    if cell is None or cell.state in {State.UNKNOWN, State.NOT_REACHABLE} or cell.drift:
         return None
-    strongest = min(cell.facts, key=lambda fact: list(ProvenanceKind).index(fact.provenance))
+    facts = cell.facts or subject.grounds.get(cell.technique, ())
+    if not facts:
+        return None
+    strongest = min(facts, key=lambda fact: list(ProvenanceKind).index(fact.provenance))
     text = f"{cell.state.value}, {cell.decision.value}: {cell.summary}"
     return Tick(text=text, known=strongest.provenance, day=strongest.date, source=strongest.ref.target)
 

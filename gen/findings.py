@@ -156,7 +156,13 @@ class Rule(Enum):
         False,
         "read the source again and correct its checked date",
     )
-    UNDRAFTED = ("IA021", Severity.WARNING, "an assessment that no record expresses", False, "nox -s adr -- propose --write")
+    UNDRAFTED = (
+        "IA021",
+        Severity.WARNING,
+        "an assessment that no record expresses",
+        False,
+        "draft it with nox -s adr -- propose --write",
+    )
     FUTURE = (
         "IA022",
         Severity.WARNING,

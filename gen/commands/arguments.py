@@ -151,7 +151,7 @@ def _records(commands: argparse._SubParsersAction[Parser]) -> None:
     export = _command(
         verbs, "export", records.export, "write every record as JSON: fields, body, assessment, and where it lies"
     )
-    export.add_argument("--out", metavar="FILE", help="write it there instead of showing it")
+    export.add_argument("--out", metavar="FILE.json", help="write it there instead of showing it")
 
     for verb, command, text in (
         ("accept", records.accept_record, "put a record in force, in place of the one that is"),

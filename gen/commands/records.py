@@ -84,7 +84,11 @@ def export(call: Call) -> Outcome:
     text = _json({"today": call.today.isoformat(), "records": documents})
     if call.arguments.out is None:
         return Outcome.of_what_could_be_read((text,), corpus.problems)
-    write_atomic(Path(call.arguments.out), f"{text}\n".encode())
+    path = Path(call.arguments.out)
+    if path.suffix != ".json":
+        # It is replaced when it is there: no record or inventory must go that way.
+        raise UsageError(f"--out: is {call.arguments.out!r}; expected a file named *.json")
+    write_atomic(path, f"{text}\n".encode())
     return Outcome.of_what_could_be_read((f"{call.arguments.out}: {len(every)} records",), corpus.problems)
 
 

@@ -68,18 +68,24 @@ _OF: dict[Check, frozenset[str] | None] = {
 
 
 class Item(Model):
-    """One box. `of` is what its test is held against; without `kinds` it is asked of every service that infers."""
+    """One box. `of` is what its test is held against; without `kinds` it is asked of every service that infers.
+
+    `run` is the command that would fill it and `fill` what else it takes; one of them at least.
+    """
 
     id: Id
     part: Part
     check: Check
     of: str = ""
     text: Sentence
-    fill: Sentence
+    run: str = ""
+    fill: str = ""
     kinds: Annotated[tuple[ServiceKind, ...], Field(default=())]
 
     @model_validator(mode="after")
     def _held_against_something(self) -> Self:
+        if not self.run and not self.fill:
+            raise ValueError("in run or fill, what would fill the box")
         known = _OF.get(self.check, frozenset({""}))
         if known is None:
             if not self.of:

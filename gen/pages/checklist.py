@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gen import paths
 from gen.checklist import Answer, Subject, Tick, answers
 from gen.knowledge.review import Part
-from gen.markdown import Markdown, code, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, code, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.marks import age_limit, dated, known
 from gen.pages.page import Page
@@ -58,6 +58,7 @@ def subject_of(atlas: Atlas, spot: Spot) -> Subject | None:
         entry=entry,
         service=service,
         cells=tuple(cell for _, cell in atlas.cells(spot)),
+        grounds={row.technique: row.facts for row, _ in atlas.cells(spot)},
         runs=atlas.runs_of(spot),
         asked=atlas.asked(spot.name) if spot.scope == FLEET else None,
         records=tuple(record for record in found if record is not None),
@@ -105,7 +106,9 @@ def _page(atlas: Atlas, spot: Spot, found: Sequence[Answer]) -> Page:
 def _row(atlas: Atlas, answer: Answer, here: str) -> tuple[Markdown, ...]:
     asked = line(text(answer.item.text), span(code(answer.item.id), "note"), by="<br>")
     if answer.tick is None:
-        return span(text("open"), "absent"), asked, span(line(text("To fill it:"), text(answer.fill)), "note")
+        run = code(answer.run) if answer.run else NOTHING
+        rest = text(answer.fill) if answer.fill else NOTHING
+        return span(text("open"), "absent"), asked, span(line(text("To fill it:"), run, rest), "note")
     return span(text("ticked"), "ok"), asked, _fact(atlas, answer.tick, here)
 
 
@@ -122,7 +125,8 @@ def _fact(atlas: Atlas, tick: Tick, here: str) -> Markdown:
         if tick.source in atlas.corpus.knowledge.sources
         else text(tick.source)
     )
-    limit = age_limit(tick.known, atlas.corpus.fleet.policies.freshness)
+    # A record has a day of its own by which it is looked at again.
+    limit = None if record else age_limit(tick.known, atlas.corpus.fleet.policies.freshness)
     return line(
         sentence(tick.text), span(line(known(tick.known), dated(tick.day, atlas.today, limit), where), "note"), by="<br>"
     )
