@@ -170,6 +170,24 @@ def _value(fact: Fact) -> Scalar:
     return float(fact.value) if re.fullmatch(r"-?\d+\.\d+", fact.value) else fact.value
 
 
+WHERE = "Take the form by which the service is started; what a fragment does not name stays as it is."
+
+
+def together(found: Iterable[Configuration]) -> tuple[Configuration, ...]:
+    """Put services that change alike into one, under all of their names."""
+    alike: dict[tuple[object, ...], list[Configuration]] = {}
+    for one in found:
+        alike.setdefault((one.engine, one.changes, one.forth, one.back, one.unspelled), []).append(one)
+    return tuple(
+        replace(
+            some[0],
+            service=", ".join(one.service for one in some),
+            where=tuple(place for one in some for place in one.where),
+        )
+        for some in alike.values()
+    )
+
+
 def told(found: Configuration) -> tuple[str, ...]:
     """Say line by line what changes on one service and why."""
     was = {change.control: "not known" if change.before is None else shown(change.before) for change in found.changes}

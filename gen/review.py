@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
 from gen.assess import assess, scopes
 from gen.assessment import Assessment
 from gen.check import check
+from gen.configuration import of_record, together, told
+from gen.contract import CHANGES_A_SETTING
 from gen.corpus import Corpus
 from gen.findings import Finding
 from gen.moves import Move, moves
@@ -81,12 +83,13 @@ class RecordChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """A checkout against its base, on one day."""
+    """A checkout against its base, on one day. `settings` are what each new record would change on which service."""
 
     today: date
     cells: tuple[CellMove, ...]
     rows: tuple[RowMove, ...]
     records: tuple[RecordChange, ...]
+    settings: Mapping[str, tuple[str, ...]]
     added_runs: tuple[Run, ...]
     lost_runs: tuple[Run, ...]
     altered_runs: tuple[Run, ...]
@@ -104,6 +107,7 @@ def review(before: Corpus, after: Corpus, today: date) -> Review:
     rows = tuple(_rows(before, after, today))
     old_runs, new_runs = ({run.id: run for run in side.runs} for side in (before, after))
     was, now = check(before, today), check(after, today)
+    changed = tuple(_records(before.records, after.records))
     return Review(
         today=today,
         cells=tuple(cell for one, two in rows for cell in _cells(one, two)),
@@ -112,7 +116,12 @@ def review(before: Corpus, after: Corpus, today: date) -> Review:
             for one, two in rows
             if one is not None and two is not None and (found := moves(one, two))
         ),
-        records=tuple(_records(before.records, after.records)),
+        records=changed,
+        settings={
+            one.name: tuple(f"{each.service}: {line}" for each in together(of_record(after, one.after)) for line in told(each))
+            for one in changed
+            if one.before is None and one.after is not None and one.after.decision in CHANGES_A_SETTING
+        },
         added_runs=tuple(run for name, run in new_runs.items() if name not in old_runs),
         lost_runs=tuple(run for name, run in old_runs.items() if name not in new_runs),
         altered_runs=tuple(

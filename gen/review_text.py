@@ -30,7 +30,7 @@ def as_markdown(found: Review, base: str, runs: Mapping[str, Run], notes: Sequen
         _lead(found, base, notes),
         _section("Matrix cells that moved", _cells(found)),
         _section("Records", _records(found)),
-        *(_contract(change, runs) for change in found.records if _has_contract(change)),
+        *(_contract(change, found, runs) for change in found.records if _has_contract(change)),
         _section("Evidence", _evidence(found)),
         _section("Findings", _findings(found)),
         _section("To reproduce this", _commands(found, base, runs)),
@@ -125,25 +125,19 @@ def _has_contract(change: RecordChange) -> bool:
     return new and (change.before is None or "contract" in change.fields)
 
 
-def _contract(change: RecordChange, runs: Mapping[str, Run]) -> str:
+def _contract(change: RecordChange, found: Review, runs: Mapping[str, Run]) -> str:
     """Show the contract of one record: what was compared, what is missing and why, what else differed."""
     record = change.after
     if record is None:
         return ""
     parts = [f"### Contract of `{record.name}`"]
+    if settings := found.settings.get(record.name):
+        parts.append(f"What it would change:\n\n{_list(map(prose, settings))}")
     rows = list(_rows(record.contract, runs))
     if rows:
         parts.append(_table(("Quantity", "Baseline", "Candidate", "n", "Interval", "Verdict", "Why"), rows))
-    missing = [
-        f"{QUANTITIES[metric].title}: *{entry.missing.value}*" + (f", {sentence(entry.detail)}" if entry.detail else "")
-        for metric, entry in record.contract.items()
-        if isinstance(entry, Missing)
-    ]
-    missing += [
-        f"{QUANTITIES[metric].title}: **no value and no reason**" for metric in ContractMetric if metric not in record.contract
-    ]
-    if missing:
-        parts.append(f"Missing, with the reason:\n\n{_list(missing)}")
+    if missing := _missing(record.contract):
+        parts.append(missing)
     differences = list(_differences(record, runs))
     if differences:
         parts.append(f"Comparability:\n\n{_list(differences)}")
@@ -154,6 +148,20 @@ def _contract(change: RecordChange, runs: Mapping[str, Run]) -> str:
         ]
         parts.append(f"Acknowledged:\n\n{_list(told)}")
     return "\n\n".join(parts)
+
+
+def _missing(contract: Contract) -> str:
+    """Say what is missing and why; eight times the same reason is one sentence."""
+    reasons = {
+        metric: f"*{entry.missing.value}*" + (f", {sentence(entry.detail)}" if entry.detail else "")
+        for metric, entry in contract.items()
+        if isinstance(entry, Missing)
+    }
+    reasons |= {metric: "**no value and no reason**" for metric in ContractMetric if metric not in contract}
+    if len(reasons) == len(ContractMetric) and len(set(reasons.values())) == 1:
+        return f"All {len(reasons)} quantities are missing: {reasons[ContractMetric.TTFT]}"
+    told = [f"{QUANTITIES[metric].title}: {reasons[metric]}" for metric in ContractMetric if metric in reasons]
+    return f"Missing, with the reason:\n\n{_list(told)}" if told else ""
 
 
 def _rows(contract: Contract, runs: Mapping[str, Run]) -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from gen.acceptance import accepted
 from gen.changes import Draft, propose
 from gen.commands.call import Call, Outcome
-from gen.configuration import Configuration, by_hand, of_record, removal, told
+from gen.configuration import WHERE, Configuration, by_hand, of_record, removal, together, told
 from gen.corpus import Corpus, read_corpus
 from gen.knowledge.spelling import Fragment
 from gen.markdown import visible
@@ -116,7 +116,8 @@ def configure(call: Call) -> Outcome:
         return Outcome(shown=(_json([_configuration(one) for one in found]),), notes=notes)
     if not found:
         return Outcome(shown=(f"{record.name} changes no setting of a runtime whose grammar is known.",), notes=notes)
-    return Outcome(shown=tuple(visible(line) for one in found for line in _configured(one)), notes=notes)
+    lines = (f"# {WHERE}", *(line for one in together(found) for line in _configured(one)))
+    return Outcome(shown=tuple(map(visible, lines)), notes=notes)
 
 
 def _configured(one: Configuration) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from gen.configuration import by_hand, of_record, removal, told
+from gen.configuration import WHERE, by_hand, of_record, removal, together, told
 from gen.manuscript import published
 from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
@@ -100,7 +100,7 @@ def _named(atlas: Atlas, known: dict[str, Record], name: str, here: str) -> Mark
 def _configuration(atlas: Atlas, record: Record) -> Markdown:
     """Show what carrying the decision out takes, in the words of each runtime, and the way back."""
     parts: list[Markdown] = []
-    for one in of_record(atlas.corpus, record):
+    for one in together(of_record(atlas.corpus, record)):
         parts += [heading(3, text(one.title), f"configuration-{slug(one.service)}"), bullets(map(sentence, told(one)))]
         parts += [text(remark) for remark in (by_hand(one),) if remark]
         for lead, some in (("To carry it out", one.forth), ("The way back", one.back)):
@@ -111,7 +111,7 @@ def _configuration(atlas: Atlas, record: Record) -> Markdown:
     if not parts:
         return NOTHING
     command = line(text("The same from the command line:"), code(f"nox -s adr -- config {record.name}"))
-    return paragraphs(heading(2, text("Configuration"), "configuration"), command, *parts)
+    return paragraphs(heading(2, text("Configuration"), "configuration"), text(WHERE), command, *parts)
 
 
 def _evidence(atlas: Atlas, record: Record, here: str) -> Markdown:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import gen.__main__ as command_line
-from gen.contract import ContractMetric
-from gen.records import Record, render_record
+from gen.changes import propose
+from gen.contract import ContractMetric, standing
+from gen.records import Record, parse_record, render_record
 from gen.records.record import Move
 from gen.review import RecordChange, Review, review
 from gen.review_text import MOST_ROWS, as_markdown
@@ -108,14 +109,21 @@ def test_a_status_that_no_legal_move_led_to_is_told_first(before: Record | None,
 
 def test_the_contract_of_a_new_record_shows_sides_intervals_and_what_is_missing() -> None:
     run = two_sides()
-    from gen.contract import standing
-
     new = record(status=Status.PROPOSED, contract=standing([run], inventory().policies.gates), evidence=())
     text = told(review(ledger(), ledger(new, runs=(run,)), NOVEMBER), run)
     row = next(line for line in text.splitlines() if line.startswith("| Time to first token"))
     assert "**better**" in row
     assert " times |" in row
     assert "- Power: *no sensor*, no RAPL here." in text
+
+
+def test_a_new_decision_says_what_it_would_change() -> None:
+    after = ledger(**switched_off())
+    (draft,) = [one for one in propose(after, NOVEMBER, "fleet") if one.technique is Technique.PREFIX_CACHING]
+    new = parse_record(draft.name, draft.text, draft.path)
+    text = told(review(ledger(), ledger(new, **switched_off()), NOVEMBER)).replace("\\", "")
+    assert "- text-4b: enable_prefix_caching: false → true (the decision enables it)" in text
+    assert "All 8 quantities are missing: *not measured*, no valid run is cited." in text
 
 
 def test_a_metric_without_value_and_reason_is_named() -> None:
