@@ -84,7 +84,9 @@ def adr(session: nox.Session) -> None:
     nox -s adr -- propose --write         draft records for what has changed
     nox -s adr -- promote RUN             copy a local run into adr/ for a pull request
     nox -s adr -- import FILE...          take evidence made on another host
+    nox -s adr -- config NAME             the exact change it asks of each runtime, and the way back
     nox -s adr -- accept NAME --by WHO    after review
+    nox -s adr -- due                     what is past its review, stale, or has moved without a draft
     """
     install(session)
     run(session, "-m", "gen", "records", *(session.posargs or ("list",)))
