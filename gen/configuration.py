@@ -170,6 +170,7 @@ def _value(fact: Fact) -> Scalar:
     return float(fact.value) if re.fullmatch(r"-?\d+\.\d+", fact.value) else fact.value
 
 
+CARRY_OUT = "## How to carry it out"
 WHERE = "Take the form by which the service is started; what a fragment does not name stays as it is."
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from gen.assessment import Assessment, Cell, Fact
-from gen.configuration import WHERE, Configuration, by_hand, removal, told
+from gen.configuration import CARRY_OUT, WHERE, Configuration, by_hand, removal, told
 from gen.contract import CHANGES_A_SETTING, QUANTITIES, UNCOMPARED, Compared, Contract, Entry, Measured, comparisons
 from gen.findings import Rule
 from gen.knowledge.spelling import Fragment
@@ -254,7 +254,7 @@ def _evidence(now: Assessment) -> str:
 def _configuration(story: Story) -> list[str]:
     """Give the section on how to carry the decision out; none where no setting is to be changed."""
     parts = [f"{_list_of(one)}\n\n{_fragments(one, one.forth)}" for one in story.configurations if one.forth or one.unspelled]
-    return ["\n\n".join(["## How to carry it out", WHERE, *parts])] if parts else []
+    return ["\n\n".join([CARRY_OUT, WHERE, *parts])] if parts else []
 
 
 def _list_of(one: Configuration) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from gen.configuration import WHERE, by_hand, of_record, removal, together, told
+from gen.configuration import CARRY_OUT, WHERE, by_hand, of_record, removal, together, told
 from gen.manuscript import published
 from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
@@ -110,8 +110,10 @@ def _configuration(atlas: Atlas, record: Record) -> Markdown:
                 parts += [sentence(capital(remark)) for remark in (removal(each),) if remark]
     if not parts:
         return NOTHING
-    command = line(text("The same from the command line:"), code(f"nox -s adr -- config {record.name}"))
-    return paragraphs(heading(2, text("Configuration"), "configuration"), text(WHERE), command, *parts)
+    command = line(text("From the command line:"), code(f"nox -s adr -- config {record.name}"))
+    # Where the draft has told it, that stands, with what people made of it.
+    shown = [] if CARRY_OUT in record.body else [text(WHERE), *parts]
+    return paragraphs(heading(2, text("Configuration"), "configuration"), command, *shown)
 
 
 def _evidence(atlas: Atlas, record: Record, here: str) -> Markdown:

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from gen.changes import propose
 from gen.configuration import configurations, of_record
 from gen.contract import standing
+from gen.findings import Rule
 from gen.knowledge.schema import Engine
 from gen.knowledge.spelling import Fragment, Place, fragments
+from gen.pages import records, rules
+from gen.pages.atlas import Atlas
 from gen.records import Record, parse_record
 from gen.words import Decision, Status
 from probes import strictyaml
@@ -271,3 +274,24 @@ def test_a_machine_that_is_not_here_gives_no_configuration() -> None:
     elsewhere = record.assessment.model_copy(update={"scope": "local-fedcba987654"})
     assert configurations(ledger(), elsewhere, None, ()) == ()
     assert of_record(replace(ledger()), record.model_copy(update={"assessment": None})) == ()
+
+
+def test_a_record_page_shows_what_its_body_does_not_tell() -> None:
+    corpus = ledger(**off())
+    told = drafted(corpus)
+    silent = told.model_copy(update={"body": "# Mine\n\nOwn words."})
+    for record, shown in ((told, False), (silent, True)):
+        atlas = Atlas(corpus=replace(corpus, records=(record,)), today=NOVEMBER)
+        page = next(one.render() for one in records.pages(atlas) if one.path == atlas.record_paths[record.name])
+        section = page.partition("Configuration { #configuration }")[2]
+        assert f"nox -s adr -- config {record.name}" in section
+        assert ("enable_prefix_caching: true" in section) == shown
+        assert ("--enable_prefix_caching false" in section) == shown
+
+
+def test_the_page_of_rules_lists_each_once_and_says_how_to_mend_it() -> None:
+    (page,) = rules.pages(Atlas(corpus=ledger(), today=NOVEMBER))
+    written = page.render()
+    for rule in Rule:
+        assert written.count(f">{rule.number}<") == 1
+        assert f'id="{rule.number.lower()}"' in written
