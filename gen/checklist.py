@@ -74,8 +74,12 @@ class Answer:
 
 
 def answers(subject: Subject) -> tuple[Answer, ...]:
-    """Fill in the review of a service; what does not concern its kind is not asked."""
-    asked = [item for item in subject.knowledge.checklist if not item.kinds or subject.kind in item.kinds]
+    """Fill in the review of a service; what does not concern its kind, or only the inventory could answer, is not asked."""
+    asked = [
+        item
+        for item in subject.knowledge.checklist
+        if (not item.kinds or subject.kind in item.kinds) and (subject.entry is not None or item.check not in _OF_THE_INVENTORY)
+    ]
     return tuple(
         Answer(item=item, tick=_TESTS[item.check](subject, item.of), run=_for(subject, item.run), fill=_for(subject, item.fill))
         for item in asked
@@ -187,6 +191,20 @@ def _compared(subject: Subject, of: str) -> Tick | None:
     for fact in (fact for cell in subject.cells if cell.technique.value == of for fact in cell.facts):
         if "/measured/" in fact.id:
             return Tick(text=fact.text, known=fact.provenance, day=fact.date, source=fact.ref.target)
+    return None
+
+
+def _quality_compared(subject: Subject, of: str) -> Tick | None:
+    """Find a comparison that scored the answers of both sides: a difference in speed says nothing about quality."""
+    controls = controls_of(subject.knowledge, Technique(of))
+    for run in subject.usable:
+        both = sides_of(run)
+        if both is None or not any(one.name in controls for one in likeness(*both).under_test):
+            continue
+        scores = [metric for side in both if (metric := side.metric("task_quality")) is not None and metric.samples]
+        if len(scores) == len(both):
+            text = " against ".join(quantity(spread(metric.samples, metric.per).median, metric.unit) for metric in scores)
+            return Tick(text=f"task_quality {text}", known=ProvenanceKind.MEASURED, day=run.date, run=run.id)
     return None
 
 
@@ -325,6 +343,8 @@ def _measured(run: Run, metric: Metric) -> Tick:
     return Tick(text=text, known=ProvenanceKind.MEASURED, day=run.date, run=run.id)
 
 
+# A machine outside the inventory has no clients, alerts or incidents that anybody could have written down.
+_OF_THE_INVENTORY = frozenset({Check.PARAMETERS, Check.ADMISSION, Check.HEADROOM, Check.ALERT, Check.NO_INCIDENT})
 _TESTS: Mapping[Check, Callable[[Subject, str], Tick | None]] = {
     Check.MODEL: _model,
     Check.PARAMETERS: _parameters,
@@ -337,6 +357,7 @@ _TESTS: Mapping[Check, Callable[[Subject, str], Tick | None]] = {
     Check.CONCURRENCY: _concurrency,
     Check.TECHNIQUE: _technique,
     Check.COMPARED: _compared,
+    Check.QUALITY_COMPARED: _quality_compared,
     Check.GENERATING: _generating,
     Check.NO_ERRORS: _no_errors,
     Check.ADMISSION: _admission,

@@ -182,10 +182,11 @@ def _side(metric: ContractMetric, side: Measured, runs: Mapping[str, Run]) -> st
     """Write one side with the interval of its median, where the run is here and the value is a median."""
     told = prose(quantity(side.value, side.unit))
     run = runs.get(side.run)
-    if run is None or metric is ContractMetric.P95_LATENCY:
+    if run is None:
         return told
     found = next((one for name in QUANTITIES[metric].names if (one := run.metric(name, side.arm)) and one.samples), None)
-    if found is None:
+    # The p95 of a run's own requests is no median, and the interval of their median says nothing about it.
+    if found is None or found.name == "latency_s":
         return told
     middle = spread(found.samples, found.per)
     within = bounds(middle, found.unit) if middle.bounds_median else ""
@@ -224,7 +225,7 @@ def _evidence(found: Review) -> str:
             f"`{run.id}`",
             f"{run.kind.value} {prose(run.subject)}",
             prose(host_facts(run.client)),
-            prose(host_facts(run.server)) if not isinstance(run.server, Missing) else f"*{run.server.missing.value}*",
+            _server(run),
             _clock(run, found),
             f"`{run.content_sha256[:12]}`",
             "valid" if run.validity.valid else f"**invalid**: {prose(', '.join(run.validity.reasons))}",
@@ -232,6 +233,12 @@ def _evidence(found: Review) -> str:
         for run in changed
     ]
     return _table(("Run", "What", "Asked from", "Server", "Clock", "Hash", "Validity"), rows)
+
+
+def _server(run: Run) -> str:
+    if isinstance(run.server, Missing):
+        return f"*{run.server.missing.value}*"
+    return "the same machine" if run.server == run.client else prose(host_facts(run.server))
 
 
 def _clock(run: Run, found: Review) -> str:

@@ -42,6 +42,7 @@ class Check(StrEnum):
     CONCURRENCY = "concurrency"
     TECHNIQUE = "technique"
     COMPARED = "compared"
+    QUALITY_COMPARED = "quality-compared"
     GENERATING = "generating"
     NO_ERRORS = "no-errors"
     ADMISSION = "admission"
@@ -62,6 +63,7 @@ _OF: dict[Check, frozenset[str] | None] = {
     Check.ROLE: frozenset(role.value for role in Role),
     Check.TECHNIQUE: frozenset(technique.value for technique in Technique),
     Check.COMPARED: frozenset(technique.value for technique in Technique),
+    Check.QUALITY_COMPARED: frozenset(technique.value for technique in Technique),
     Check.ALERT: frozenset({"queue", "kv cache"}),
     Check.METRIC: None,
 }

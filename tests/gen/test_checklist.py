@@ -33,7 +33,7 @@ from probes.evidence import (
 from probes.fleet import ServiceKind
 from tests.gen.compared import one_side, two_sides
 from tests.gen.ledger import JULY, NOVEMBER, inventory, knowledge, ledger, record
-from tests.gen.specimens import START
+from tests.gen.specimens import FINGERPRINT, START, endpoint_run
 
 SERVICE = "text-8b-b580"
 
@@ -121,6 +121,20 @@ def test_a_comparison_ticks_the_technique_whose_setting_differs() -> None:
     came = ticked(ledger(runs=(run,)))
     assert "caching-compared" in came
     assert "quantization-quality" not in came
+
+
+def test_what_quantization_costs_in_quality_takes_scores_of_both_sides() -> None:
+    sides = ({"KV_CACHE_PRECISION": "f16"}, {"KV_CACHE_PRECISION": "u8"})
+    run = two_sides(scope=FleetScope(service=SERVICE), settings=sides)
+    assert "quantization-quality" in ticked(ledger(runs=(run,)))
+    unscored = tuple(metric for metric in run.metrics if metric.name != "task_quality")
+    assert "quantization-quality" not in ticked(ledger(runs=(run.model_copy(update={"metrics": unscored}),)))
+
+
+def test_a_machine_outside_the_inventory_is_not_asked_what_only_that_could_answer() -> None:
+    found = boxes(ledger(runs=(endpoint_run(),)), "embedded", f"local-{FINGERPRINT}")
+    assert not {"admission", "headroom", "alert-queue", "model-size", "over-commit"} & set(found)
+    assert found["model"].tick is not None
 
 
 def test_an_error_under_load_opens_the_box_again() -> None:
