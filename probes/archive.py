@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue, ValidationError
-from pydantic_core import from_json
 
 from probes.errors import HostError, InputError, Problem
 from probes.evidence import SCHEMA, Run
@@ -65,7 +64,10 @@ def read_run(path: Path, name: str | None = None) -> Run:
     """
     place = name or path.name
     text = _text(path, place)
-    document = _parsed(text, place)
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as exc:
+        raise InputError([Problem(place=place, found=f"is not JSON ({exc})", expected="a whole evidence file")]) from exc
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise InputError([Problem(place=f"{place}: schema", found=f"is {found!r}", expected=repr(SCHEMA))])
@@ -74,10 +76,6 @@ def read_run(path: Path, name: str | None = None) -> Run:
     except ValidationError as exc:
         raise InputError(problems_of(exc, lambda loc: f"{place}: {'.'.join(map(str, loc))}")) from exc
     found_hash = content_hash(document)
-    if run.content_sha256 != found_hash:
-        # The quick parser is no judge of what was altered: a number it rounds otherwise would be read as an edit.
-        strictly = _strictly(text, place)
-        found_hash = content_hash(strictly) if isinstance(strictly, dict) else found_hash
     problems = []
     if run.content_sha256 != found_hash:
         problems.append(
@@ -129,23 +127,6 @@ def _named(run: Run) -> Iterator[Run]:
             for one in run.settings
         )
         yield run.model_copy(update={"id": name, "settings": settings})
-
-
-def _parsed(text: str, place: str) -> JsonValue:
-    """Parse with pydantic's own parser, which takes half of the time; whatever it refuses, the strict one words."""
-    try:
-        document: JsonValue = from_json(text, allow_inf_nan=False)
-    except ValueError:
-        return _strictly(text, place)
-    return document
-
-
-def _strictly(text: str, place: str) -> JsonValue:
-    try:
-        document: JsonValue = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as exc:
-        raise InputError([Problem(place=place, found=f"is not JSON ({exc})", expected="a whole evidence file")]) from exc
-    return document
 
 
 def _text(path: Path, place: str) -> str:
