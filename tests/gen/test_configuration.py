@@ -21,14 +21,17 @@ from gen.pages.atlas import Atlas
 from gen.records import Record, parse_record
 from gen.words import Decision, Status
 from probes import strictyaml
+from probes.archive import seal
 from probes.declared import llamacpp, ollama, ovms, vllm
 from probes.declared.entry import Reading
 from probes.declared.graph import read_graph
 from probes.declared.launch import Launch, Word
 from probes.evidence import FleetScope, Scalar, Technique
 from probes.fleet import Declared, EmbeddedSettings
+from tests.gen import compared
 from tests.gen.compared import two_sides
 from tests.gen.ledger import NOVEMBER, inventory, knowledge, ledger
+from tests.gen.specimens import FINGERPRINT, endpoint_run, micro_run
 
 VALUES: dict[Engine, dict[str, tuple[Scalar, ...]]] = {
     Engine.OVMS: {
@@ -295,3 +298,20 @@ def test_the_page_of_rules_lists_each_once_and_says_how_to_mend_it() -> None:
     for rule in Rule:
         assert written.count(f">{rule.number}<") == 1
         assert f'id="{rule.number.lower()}"' in written
+
+
+def test_what_is_measured_on_a_machine_of_its_own_is_written_for_its_embedded_service() -> None:
+    seen = compared.setting("enable_prefix_caching", value=False)
+    asked = seal(endpoint_run().model_copy(update={"settings": (seen,)}))
+    embedded = inventory().embedded
+    embedded = embedded.model_copy(update={"settings": {**embedded.settings, "enable_prefix_caching": False}})
+    fleet = inventory().model_copy(update={"embedded": embedded})
+    corpus = ledger(local_runs=(asked, micro_run()), fleet=fleet)
+    found = next(one for one in propose(corpus, NOVEMBER, f"local-{FINGERPRINT}") if one.technique is Technique.PREFIX_CACHING)
+    record = parse_record(found.name, found.text, found.path)
+    assert record.decision is Decision.ENABLE
+    (one,) = of_record(corpus, record)
+    (forth,), (back,) = one.forth, one.back
+    assert forth.place is Place.INVENTORY
+    assert value_in(read_back(Engine.OPENVINO_GENAI, forth), "enable_prefix_caching") is True
+    assert value_in(read_back(Engine.OPENVINO_GENAI, back), "enable_prefix_caching") is False

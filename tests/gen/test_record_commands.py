@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import gen.__main__ as command_line
 from gen.arrival import clock_remarks, likeness_remark
 from gen.check import check
+from gen.corpus import read_corpus
 from gen.findings import Finding, Rule, as_annotation
 from gen.records import read_records, render_record
 from gen.records.record import EvidenceRef
@@ -304,3 +306,15 @@ def test_an_annotation_says_what_was_found_whatever_it_holds(message: str, fix: 
     assert kind == "error"
     assert (unquote(given_["file"]), given_["line"]) == ("adr/a%,b.md", "12")
     assert unquote(said) == f"{message}. Fix: {fix}."
+
+
+def test_reading_a_checkout_leaves_the_collector_as_it_was(root: Path) -> None:
+    assert gc.isenabled()
+    read_corpus(root)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        read_corpus(root)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
