@@ -257,3 +257,29 @@ def test_a_checkout_without_git_and_a_damaged_record_are_no_traceback(main: Main
 
 def test_a_change_of_july_is_dated_in_july() -> None:
     assert review(ledger(), ledger(), JULY).today == JULY
+
+
+def test_two_branches_that_each_decide_alone_are_told_apart_once_merged(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git merges two new files without a word; each branch was green, and the merge result is not."""
+    monkeypatch.chdir(root)
+    monkeypatch.setattr("gen.corpus.load_knowledge", knowledge)
+    ours, theirs = record(), record(name="2026-07-11-automatic-prefix-caching-fleet", date=JULY.replace(day=11))
+
+    def check() -> tuple[int, str]:
+        code = command_line.main(["check", "--today", NOVEMBER.isoformat()])
+        return code, capsys.readouterr().out
+
+    for branch, one in (("ours", ours), ("theirs", theirs)):
+        git(root, "checkout", "--quiet", "-b", branch, "main")
+        (root / "adr").mkdir(exist_ok=True)
+        (root / "adr" / f"{one.name}.md").write_text(render_record(one), encoding="utf-8")
+        commit(root, branch)
+        assert check()[0] == 0
+    git(root, "merge", "--quiet", "--no-edit", "ours")
+    code, out = check()
+    assert code == 1
+    assert f"adr/{theirs.name}.md: IA005 error: " in out
+    assert f"and so is {ours.name}" in out
+    assert f"nox -s adr -- supersede {ours.name} {theirs.name} --by WHO" in out
