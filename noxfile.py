@@ -84,7 +84,9 @@ def adr(session: nox.Session) -> None:
     nox -s adr -- propose --write         draft records for what has changed
     nox -s adr -- promote RUN             copy a local run into adr/ for a pull request
     nox -s adr -- import FILE...          take evidence made on another host
+    nox -s adr -- config NAME             the exact change it asks of each runtime, and the way back
     nox -s adr -- accept NAME --by WHO    after review
+    nox -s adr -- due                     what is past its review, stale, or has moved without a draft
     """
     install(session)
     run(session, "-m", "gen", "records", *(session.posargs or ("list",)))
@@ -133,9 +135,27 @@ def confirm(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def check(session: nox.Session) -> None:
-    """Check inventory, evidence and records; exit 1 when there are findings."""
+    """Check inventory, evidence and records; exit 1 when there are errors.
+
+    nox -s check                          a line per finding; annotations where GitHub runs it
+    nox -s check -- --due                 only what somebody's turn has come for
+    """
     install(session)
-    run(session, "-m", "gen", "check", *session.posargs)
+    annotate = ("--github",) if os.environ.get("GITHUB_ACTIONS") == "true" and not session.posargs else ()
+    run(session, "-m", "gen", "check", *annotate, *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def review(session: nox.Session) -> None:
+    """Sum up what this checkout changes, for whoever reviews it, as Markdown.
+
+    nox -s review -- origin/main          against where it left a branch, a tag or a commit
+    nox -s review -- ../other-checkout    against a folder
+    """
+    install(session)
+    if len(session.posargs) != 1:
+        session.error(f"expected one BASE, got {len(session.posargs)}: nox -s review -- origin/main")
+    run(session, "-m", "gen", "review", "--base", session.posargs[0])
 
 
 @nox.session(venv_backend="none")

@@ -44,6 +44,13 @@ class Books:
         return {run.id: run for run in self.corpus.local_runs}
 
     @cached_property
+    def damaged(self) -> frozenset[str]:
+        """The names of files that are there and cannot be read as what they should be."""
+        return frozenset(
+            posixpath.basename(problem.place.partition(":")[0]).rpartition(".")[0] for problem in self.corpus.problems
+        )
+
+    @cached_property
     def shared(self) -> frozenset[str]:
         """The names of records that lie in `adr/` itself."""
         return frozenset(record.name for record in self.corpus.records)
@@ -77,7 +84,8 @@ def _evidence(books: Books, record: Record, today: date) -> Iterator[Finding]:
         run = books.runs.get(ref.id) or (books.local_runs.get(ref.id) if may_be_local else None)
         if run is None:
             promotable = ref.id in books.local_runs
-            message = f"cites {ref.id}, which {'lies in adr/local only' if promotable else 'is not there'}"
+            lies = "lies in adr/local only" if promotable else "is damaged" if ref.id in books.damaged else "is not there"
+            message = f"cites {ref.id}, which {lies}"
             fix = f"nox -s adr -- promote {ref.id}" if promotable else _BACK_OR_ANEW
             yield Finding(rule=Rule.EVIDENCE_ABSENT, place=place, about=ref.id, message=message, fix=fix)
             continue

@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from gen.assess import assess, scopes
 from gen.assessment import Assessment, RefKind
 from gen.benchmarks import TOLD
+from gen.configuration import configurations, together
 from gen.contract import standing
 from gen.contract_runs import command, contract_runs
 from gen.corpus import Corpus
@@ -162,6 +163,7 @@ def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | 
         before=before,
         others=others,
         contract=contract,
+        configurations=together(configurations(corpus, assessment, before.assessment if before else None, runs)),
         sources=_sources(corpus.knowledge, assessment),
         commands=commands,
         review_by=assessment.on + timedelta(days=policies.freshness.review_days),

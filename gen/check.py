@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 
 from gen.audit import Books, audit
@@ -15,6 +15,7 @@ from gen.knowledge.schema import ENGINES
 from gen.records import Record, status_on
 from gen.words import Status
 from probes.evidence import Scalar, Technique
+from probes.fleet import Ignored
 
 _NUMBERS = frozenset({Role.SEQUENCES, Role.TOKENS})
 # YAML 1.2 has no booleans but true and false; the others are how people of YAML 1.1 write them.
@@ -35,7 +36,9 @@ def check(corpus: Corpus, today: date) -> tuple[Finding, ...]:
     # A record that cannot be read may be the one that says it all already.
     if not corpus.problems:
         found += _undrafted(corpus, today)
-    return _in_order(found)
+    passed = {entry: [finding for finding in found if _hits(entry, finding)] for entry in _in_force_until(corpus, today)}
+    left = [finding for finding in found if not any(finding in some for some in passed.values())]
+    return _in_order([*left, *_ignore_list(corpus, passed, today)])
 
 
 def check_records(corpus: Corpus, today: date) -> tuple[Finding, ...]:
@@ -54,6 +57,32 @@ def _damage(corpus: Corpus) -> Iterator[Finding]:
     for problem in corpus.problems:
         fix = f"give {problem.expected}" if problem.expected else "mend the file, or take it out"
         yield Finding(rule=Rule.DAMAGED, place=problem.place, message=problem.found or "is damaged", fix=fix)
+
+
+def _in_force_until(corpus: Corpus, today: date) -> Iterator[Ignored]:
+    allowed = {rule.number for rule in Rule if rule.may_be_ignored}
+    return (entry for entry in corpus.fleet.policies.ignore if entry.rule in allowed and today <= entry.until)
+
+
+def _hits(entry: Ignored, finding: Finding) -> bool:
+    return entry.rule == finding.rule.number and entry.about in {finding.about, finding.place, finding.place.partition(":")[0]}
+
+
+def _ignore_list(corpus: Corpus, passed: Mapping[Ignored, Sequence[Finding]], today: date) -> Iterator[Finding]:
+    """Find entries that must not be there, and those that outlived what they were for."""
+    allowed = [rule.number for rule in Rule if rule.may_be_ignored]
+    for entry in corpus.fleet.policies.ignore:
+        where = f"policies.ignore: {entry.rule} about {entry.about}"
+        if entry.rule not in allowed:
+            message = f"{where} is not one of {', '.join(allowed)}"
+            yield Finding(
+                rule=Rule.NOT_IGNORABLE, place="fleet.yml", about=entry.about, message=message, fix=Rule.NOT_IGNORABLE.mend
+            )
+        elif entry.until < today or not passed[entry]:
+            message = f"{where} {f'ended on {entry.until}' if entry.until < today else 'hits nothing'}"
+            yield Finding(
+                rule=Rule.IGNORES_NOTHING, place="fleet.yml", about=entry.about, message=message, fix=Rule.IGNORES_NOTHING.mend
+            )
 
 
 def _names(corpus: Corpus) -> Iterator[Finding]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gen.knowledge import Knowledge, load_knowledge
+from gen.knowledge import Knowledge, load_knowledge, read_knowledge
 from gen.records import Record, read_records
 from probes.archive import read_runs
-from probes.errors import Problem
+from probes.errors import InputError, Problem
 from probes.evidence import LocalScope, Run
 from probes.fleet import Fleet, load_fleet
 
@@ -38,21 +41,22 @@ class Corpus:
         return tuple(sorted(last, key=lambda print_: (last[print_], print_), reverse=True))
 
 
-def read_corpus(root: Path) -> Corpus:
-    """Read a repository checkout; the only reader of `gen`.
+def read_corpus(root: Path, knowledge: Knowledge | None = None) -> Corpus:
+    """Read a repository checkout; the only reader of `gen`. `knowledge` is one that was read already.
 
     Raises:
         InputError: the inventory or the knowledge base cannot be understood at all.
     """
-    runs, run_problems = read_runs(root / "adr" / "evidence")
-    local_runs, local_problems = read_runs(root / "adr" / "local" / "evidence")
-    records, record_problems = read_records(root / "adr")
-    local_records, local_record_problems = read_records(root / "adr" / "local")
+    with _uncollected():
+        runs, run_problems = read_runs(root / "adr" / "evidence")
+        local_runs, local_problems = read_runs(root / "adr" / "local" / "evidence")
+        records, record_problems = read_records(root / "adr")
+        local_records, local_record_problems = read_records(root / "adr" / "local")
     promoted = {run.id for run in runs}
     shared = {record.name for record in records}
     return Corpus(
         fleet=load_fleet(root / "fleet.yml"),
-        knowledge=load_knowledge(),
+        knowledge=knowledge or load_knowledge(),
         runs=runs,
         local_runs=tuple(run for run in local_runs if run.id not in promoted),
         records=records,
@@ -60,3 +64,37 @@ def read_corpus(root: Path) -> Corpus:
         local_records=tuple(record for record in local_records if record.name not in shared),
         problems=run_problems + local_problems + record_problems + local_record_problems,
     )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Read without the collector, and keep it from walking what was read: it holds no cycles.
+
+    With ten thousand runs in memory each full collection takes a second, and finds nothing.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
+
+
+def read_for_check(root: Path) -> Corpus:
+    """Read a checkout whose knowledge base may be broken: its problems are told beside all others.
+
+    Nothing but a check may use it, for a rule without its knowledge decides something else.
+
+    Raises:
+        InputError: the inventory cannot be understood, by whose limits everything is checked.
+    """
+    try:
+        return read_corpus(root)
+    except InputError:
+        knowledge, problems = read_knowledge()
+        if not problems:
+            raise
+        corpus = read_corpus(root, knowledge)
+        return replace(corpus, problems=corpus.problems + problems)

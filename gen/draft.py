@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from gen.assessment import Assessment, Cell, Fact, RefKind
+from gen.assessment import Assessment, Cell, Fact
+from gen.configuration import CARRY_OUT, WHERE, Configuration, by_hand, removal, told
 from gen.contract import CHANGES_A_SETTING, QUANTITIES, UNCOMPARED, Compared, Contract, Entry, Measured, comparisons
 from gen.findings import Rule
+from gen.knowledge.spelling import Fragment
+from gen.markdown import fenced
 from gen.moves import moves
 from gen.prose import bullets, prose, sentence, table
 from gen.records import Record
@@ -58,6 +61,7 @@ class Story:
     before: Record | None
     others: tuple[Record, ...]
     contract: Contract
+    configurations: tuple[Configuration, ...]
     sources: Mapping[str, CitedSource]
     commands: tuple[str, ...]
     review_by: date
@@ -84,6 +88,7 @@ def body(story: Story) -> str:
         f"## What is known\n\n{_known(now)}",
         f"## Measurement contract\n\n{_contract(story)}",
         f"## Evidence\n\n{_evidence(now)}",
+        *_configuration(story),
         f"## How to roll back\n\n{_rollback(story)}",
         f"## How to measure again\n\n{_commands(story.commands)}",
         f"## Sources\n\n{_sources(story)}",
@@ -246,17 +251,30 @@ def _evidence(now: Assessment) -> str:
     return bullets([f"[{run}](evidence/{run}.json)" for run in now.evidence])
 
 
+def _configuration(story: Story) -> list[str]:
+    """Give the section on how to carry the decision out; none where no setting is to be changed."""
+    parts = [f"{_list_of(one)}\n\n{_fragments(one, one.forth)}" for one in story.configurations if one.forth or one.unspelled]
+    return ["\n\n".join([CARRY_OUT, WHERE, *parts])] if parts else []
+
+
+def _list_of(one: Configuration) -> str:
+    return bullets([f"{prose(one.service)}: {sentence(line)}" for line in (*told(one), *filter(None, (by_hand(one),)))])
+
+
+def _fragments(one: Configuration, some: Sequence[Fragment]) -> str:
+    parts = []
+    for each in some:
+        block = f"\n\n{fenced(each.text, each.language).rstrip()}" if each.text else ""
+        remark = f" {sentence(_capital(removal(each)))}" if each.removed else ""
+        parts.append(f"{prose(one.service)}, {each.place.value}:{remark}{block}")
+    return "\n\n".join(parts)
+
+
 def _rollback(story: Story) -> str:
     now, before = story.assessment, story.before
-    old = {} if before is None or before.assessment is None else {f.id: f for f in before.assessment.all_facts()}
-    settings = [
-        f"`{fact.ref.target}` was: {sentence(old[fact.id].text)} It is: {sentence(fact.text)}"
-        for fact in now.all_facts()
-        if fact.ref.kind is RefKind.SETTING and fact.id in old and old[fact.id].value != fact.value
-    ]
-    if settings:
-        lead = "To go back, restore the former value in the serving configuration and declare it with its date in `fleet.yml`:"
-        return f"{lead}\n\n{bullets(settings)}"
+    if any(one.back for one in story.configurations):
+        lead = "Put the former value back where the service is configured, and declare it with its date in `fleet.yml`:"
+        return "\n\n".join([lead, *(_fragments(one, one.back) for one in story.configurations if one.back)])
     if now.decision in CHANGES_A_SETTING:
         return (
             "Restore the setting that the decision changes to the state above, in the serving configuration and with its "

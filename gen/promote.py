@@ -6,10 +6,11 @@ import difflib
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
+from gen.arrival import clock_remarks, host_facts, likeness_remark
 from gen.records import Record
 from probes.archive import read_run
 from probes.errors import HostError, InputError, Problem, UsageError
@@ -23,11 +24,15 @@ Runs = Mapping[str, Path]
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """What was copied, what was there already, and what was left behind and why; paths below the repository."""
+    """What was copied, what was there already, and what was left behind and why; paths below the repository.
+
+    `remarks` say of evidence from elsewhere which host it comes from, whether its times agree, what it compares with.
+    """
 
     copied: tuple[str, ...]
     present: tuple[str, ...]
     left: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def promote(root: Path, wanted: str, drafts: Sequence[Record]) -> Moved:
@@ -90,16 +95,17 @@ def _links_left(draft: Record, drafts: Collection[str]) -> Iterator[str]:
             yield f"adr/{draft.name}.md takes the place of {name}, which lies in adr/local only; promote that too"
 
 
-def import_runs(root: Path, files: Iterable[Path], today: date) -> Moved:
+def import_runs(root: Path, files: Iterable[Path], today: date, known: Sequence[Run] = ()) -> Moved:
     """Copy evidence made on another host into `adr/local/evidence/`, once all of it has been checked.
 
-    Importing the same file twice is fine.
+    Importing the same file twice is fine. `known` are the runs that are here, to say what the new ones compare with.
 
     Raises:
         InputError: with every file that is damaged, comes from the future, or differs from a run of the same name.
     """
     problems: list[Problem] = []
     copies = []
+    taken: list[Run] = []
     shared = _runs_in(root / "adr" / "evidence")
     for path in files:
         try:
@@ -109,9 +115,20 @@ def import_runs(root: Path, files: Iterable[Path], today: date) -> Moved:
             problems += exc.problems
             continue
         copies.append((path, shared.get(run.id, root / "adr" / "local" / "evidence" / f"{run.id}.json")))
+        taken.append(run)
     if problems:
         raise InputError(problems)
-    return _copy(copies, root)
+    remarks = tuple(line for run in taken for line in _remarks(run, [*known, *taken], today))
+    return replace(_copy(copies, root), remarks=remarks)
+
+
+def _remarks(run: Run, others: Sequence[Run], today: date) -> Iterator[str]:
+    valid = "valid" if run.validity.valid else f"invalid: {', '.join(run.validity.reasons)}"
+    yield f"{run.id}: {run.kind.value} {run.subject}, {valid}, hash {run.content_sha256[:12]}"
+    yield f"  asked from   {host_facts(run.client)}"
+    yield f"  served by    {host_facts(run.server)}"
+    yield f"  clock        {'; '.join(clock_remarks(run, today)) or 'its times agree'}"
+    yield f"  comparable   {likeness_remark(run, others)}"
 
 
 def _foreign(run: Run, place: str, today: date) -> Iterable[Problem]:

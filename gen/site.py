@@ -8,6 +8,7 @@ from datetime import date
 from gen import paths
 from gen.corpus import Corpus
 from gen.pages import (
+    checklist,
     claims,
     controls,
     coverage,
@@ -18,6 +19,7 @@ from gen.pages import (
     machine,
     planners,
     records,
+    rules,
     run,
     service,
     sources,
@@ -27,7 +29,23 @@ from gen.pages.atlas import Atlas
 from gen.pages.page import Page
 from probes.errors import InputError
 
-_KINDS = (front, coverage, fleet, technique, service, device, machine, run, records, controls, planners, claims, sources)
+_KINDS = (
+    front,
+    coverage,
+    fleet,
+    technique,
+    service,
+    checklist,
+    device,
+    machine,
+    run,
+    records,
+    rules,
+    controls,
+    planners,
+    claims,
+    sources,
+)
 
 
 def pages(corpus: Corpus, today: date) -> dict[str, str]:

@@ -292,9 +292,20 @@ class Freshness(Model):
     review_days: Annotated[int, Field(ge=1)] = 180
 
 
+class Ignored(Model):
+    """A finding that the checks pass over until a day. `about` is its file, or the run, control or service it names."""
+
+    rule: Annotated[str, StringConstraints(pattern=r"^IA\d{3}$")]
+    about: Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\n\r]*$")]
+    by: Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\n\r]*$")]
+    reason: Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\n\r]*$")]
+    until: date
+
+
 class Policies(Model):
     gates: Gates = Gates()
     freshness: Freshness = Freshness()
+    ignore: tuple[Ignored, ...] = ()
 
 
 class EmbeddedSettings(Model):

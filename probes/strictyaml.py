@@ -15,6 +15,7 @@ from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from probes import quickyaml
 from probes.errors import InputError, Problem
 from probes.schema import problems_of
 
@@ -51,7 +52,7 @@ def load(
 def loads(text: str, model: type[M], place: str, check: Callable[[M], Iterable[tuple[Loc, str, str]]] | None = None) -> M:
     """Read YAML text into a model; `place` names it in messages."""
     try:
-        value = _reader().load(text)
+        value = _read(text)
     except MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else 1
         found = f"is not valid YAML ({' '.join(str(exc.problem).split())})"
@@ -114,10 +115,14 @@ def _text(constructor: SafeConstructor, node: ScalarNode) -> str:
 _Constructor.add_constructor("tag:yaml.org,2002:timestamp", _text)
 
 
-def _reader() -> YAML:
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _Constructor
-    return yaml
+def _read(text: str) -> object:
+    """Read text; the strict reader decides about all that is not plain, and words every complaint."""
+    try:
+        return quickyaml.read(text)
+    except quickyaml.UnsureError:
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Constructor = _Constructor
+        return yaml.load(text)
 
 
 def _place(file: str, root: Node | None, loc: Loc) -> str:

@@ -40,6 +40,7 @@ def test_prefix_caching_off_on_one_service_changes_its_page_and_its_row(corpus: 
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == {
         "index.md",
         "matrix.json",
+        f"checklists/{service}.md",
         f"services/{service}.md",
         "techniques/automatic-prefix-caching.md",
     }

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gen.commands import compare, confirm, records, reports, whatif
+from gen.commands import compare, confirm, records, reports, review, whatif
 from gen.commands.call import Call, Outcome
 from gen.days import iso_day
 from gen.words import Status
@@ -80,12 +80,9 @@ def parser() -> Parser:
     summary.add_argument("--site", metavar="DIR", help="the folder that holds the built site")
 
     check = _command(commands, "check", reports.findings, "find what is wrong or due in inventory, evidence and records")
-    form = check.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="a list of rule, severity, place, message and fix")
-    form.add_argument("--github", action="store_true", help="workflow commands that annotate a pull request")
-    form.add_argument("--markdown", action="store_true", help="a table for a job summary")
+    _findings(check)
     check.add_argument("--due", action="store_true", help="only what is past its review, stale, or moved without a draft")
-    check.add_argument("--strict", action="store_true", help="exit 1 for warnings too")
+    check.set_defaults(records=())
 
     judge = _command(commands, "compare", compare.compare_runs, "judge baseline against candidate over the whole contract")
     judge.add_argument("runs", nargs="+", metavar="RUN", help="a run with both sides, or baseline and candidate: ids or files")
@@ -105,6 +102,13 @@ def parser() -> Parser:
     how = again.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="outcomes, or with --plan the commands as lists of words")
     how.add_argument("--github", action="store_true", help="workflow commands that annotate a pull request")
+
+    reviewed = _command(
+        commands, "review", review.review_change, "sum up for a reviewer what changes against a base, as Markdown"
+    )
+    reviewed.add_argument(
+        "--base", required=True, metavar="BASE", help="a commit, branch or tag, or a folder with another checkout"
+    )
 
     schema = _command(commands, "schema", reports.schema, "show the JSON Schema of fleet.yml, evidence or front matter")
     schema.add_argument("name", nargs="?", choices=tuple(reports.SCHEMAS), metavar="KIND", help=f"{', '.join(reports.SCHEMAS)}")
@@ -132,8 +136,27 @@ def _records(commands: argparse._SubParsersAction[Parser]) -> None:
     propose.add_argument("--scope", metavar="SCOPE", help="fleet, local (every machine measured here) or local-FINGERPRINT")
     propose.add_argument("--write", action="store_true", help="write the drafts instead of listing them")
 
+    text = "show the exact change that a decision asks of each runtime, and the way back"
+    config = _command(verbs, "config", records.configure, text)
+    config.add_argument("name", metavar="NAME")
+    config.add_argument("--json", action="store_true", help="services, values before and after, and each fragment")
+
     new = _command(verbs, "new", records.new, "start a record about the project itself")
     new.add_argument("title", metavar="TITLE")
+
+    due = _command(verbs, "due", reports.findings, "show what is past its review, stale, or has moved without a draft")
+    _findings(due)
+    due.set_defaults(due=True, records=())
+
+    sound = _command(verbs, "check", reports.findings, "find what is wrong with records: some of them, or all of the checkout")
+    sound.add_argument("records", nargs="*", metavar="NAME")
+    _findings(sound)
+    sound.set_defaults(due=False)
+
+    export = _command(
+        verbs, "export", records.export, "write every record as JSON: fields, body, assessment, and where it lies"
+    )
+    export.add_argument("--out", metavar="FILE.json", help="write it there instead of showing it")
 
     for verb, command, text in (
         ("accept", records.accept_record, "put a record in force, in place of the one that is"),
@@ -155,6 +178,14 @@ def _records(commands: argparse._SubParsersAction[Parser]) -> None:
 
     take = _command(verbs, "import", records.import_files, "take evidence files made on another host into adr/local/")
     take.add_argument("files", nargs="+", metavar="FILE")
+
+
+def _findings(command: Parser) -> None:
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a list of rule, severity, place, message and fix")
+    form.add_argument("--github", action="store_true", help="workflow commands that annotate a pull request")
+    form.add_argument("--markdown", action="store_true", help="a table for a job summary")
+    command.add_argument("--strict", action="store_true", help="exit 1 for warnings too")
 
 
 def _command(commands: argparse._SubParsersAction[Parser], name: str, run: Command, text: str) -> Parser:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from gen.acceptance import accepted
-from gen.changes import propose
+from gen.changes import Draft, propose
 from gen.commands.call import Call, Outcome
+from gen.configuration import WHERE, Configuration, by_hand, of_record, removal, together, told
 from gen.corpus import Corpus, read_corpus
+from gen.knowledge.spelling import Fragment
 from gen.markdown import visible
 from gen.promote import Moved, import_runs, promote
-from gen.records import Record, parse_record, render_record
+from gen.records import Record, parse_record, render_record, status_on
 from gen.records.lifecycle import close, supersede
 from gen.records.naming import titled_name
 from gen.records.record import Move
 from gen.records.shelf import Shelf, read_shelf
 from gen.records.text import render_front_matter
+from gen.view import FLEET
 from gen.words import Status
+from probes.archive import read_runs
 from probes.errors import InputError, UsageError
 from probes.files import write_atomic, write_new
 
@@ -64,6 +68,30 @@ def show(call: Call) -> Outcome:
     return Outcome(shown=tuple(visible(line) for line in text.split("\n")))
 
 
+def export(call: Call) -> Outcome:
+    """Give every record as JSON, with the file it lies in and whether it holds today; damaged ones are told."""
+    corpus = read_corpus(call.root)
+    shared = {record.name for record in corpus.records}
+    every = sorted(corpus.records + corpus.local_records, key=lambda record: (record.date, record.name))
+    documents: list[JsonValue] = [
+        {
+            "place": f"{'adr' if record.name in shared else 'adr/local'}/{record.name}.md",
+            "in_force": status_on(record, call.today) is Status.ACCEPTED,
+            **json.loads(record.model_dump_json(by_alias=True)),
+        }
+        for record in every
+    ]
+    text = _json({"today": call.today.isoformat(), "records": documents})
+    if call.arguments.out is None:
+        return Outcome.of_what_could_be_read((text,), corpus.problems)
+    path = Path(call.arguments.out)
+    if path.suffix != ".json":
+        # It is replaced when it is there: no record or inventory must go that way.
+        raise UsageError(f"--out: is {call.arguments.out!r}; expected a file named *.json")
+    write_atomic(path, f"{text}\n".encode())
+    return Outcome.of_what_could_be_read((f"{call.arguments.out}: {len(every)} records",), corpus.problems)
+
+
 def draft(call: Call) -> Outcome:
     """Draft a record for each assessment that moved; without --write only say which."""
     corpus = _sound(call.root)
@@ -77,6 +105,51 @@ def draft(call: Call) -> Outcome:
             write_atomic(call.root / one.path, one.text.encode())
     done = "drafted" if call.arguments.write else "to draft; --write writes them"
     return Outcome(shown=(*lines, f"{len(drafts)} record{'s' * (len(drafts) != 1)} {done}."))
+
+
+def configure(call: Call) -> Outcome:
+    """Show the exact change that a decision asks of each runtime, and the way back; nothing is changed."""
+    record = read_shelf(call.root).find(call.arguments.name).record
+    found = of_record(_sound(call.root), record)
+    notes = () if record.status is Status.ACCEPTED else (f"{record.name} is {record.status.value}: nobody has decided it",)
+    if call.arguments.json:
+        return Outcome(shown=(_json([_configuration(one) for one in found]),), notes=notes)
+    if not found:
+        return Outcome(shown=(f"{record.name} changes no setting of a runtime whose grammar is known.",), notes=notes)
+    lines = (f"# {WHERE}", *(line for one in together(found) for line in _configured(one)))
+    return Outcome(shown=tuple(map(visible, lines)), notes=notes)
+
+
+def _configured(one: Configuration) -> Iterator[str]:
+    yield f"# {one.title}"
+    yield from (f"#   {line}" for line in told(one))
+    yield from (f"#   stands in {place}" for place in one.where)
+    if remark := by_hand(one):
+        yield f"#   {remark}"
+    for lead, some in (("to carry it out", one.forth), ("the way back", one.back)):
+        for fragment in some:
+            yield f"# {fragment.place.value}: {lead}"
+            yield from fragment.text.split("\n") if fragment.text else ()
+            if remark := removal(fragment):
+                yield f"#   {remark}"
+
+
+def _configuration(one: Configuration) -> JsonValue:
+    return {
+        "service": one.service,
+        "runtime": one.engine.value,
+        "changes": [
+            {"control": each.control, "before": each.before, "after": each.after, "why": each.why} for each in one.changes
+        ],
+        "forth": [_fragment(each) for each in one.forth],
+        "back": [_fragment(each) for each in one.back],
+        "by_hand": list(one.unspelled),
+        "where": list(one.where),
+    }
+
+
+def _fragment(each: Fragment) -> JsonValue:
+    return {"place": each.place.value, "text": each.text, "removed": list(each.removed)}
 
 
 def new(call: Call) -> Outcome:
@@ -125,13 +198,29 @@ def supersede_record(call: Call) -> Outcome:
 
 
 def promote_run(call: Call) -> Outcome:
-    """Copy a local run with the drafts it completes, or a draft with its runs, to where a pull request can hold them."""
-    return _told(promote(call.root, call.arguments.name, _sound(call.root).local_records))
+    """Copy a local run with the drafts it completes, or a draft with its runs, to where a pull request can hold them.
+
+    A run of the fleet moves what the fleet's records say only once it is there, so what it moves is drafted then.
+    """
+    before = _sound(call.root)
+    moved = promote(call.root, call.arguments.name, before.local_records)
+    drafts = _moved_by(before, _sound(call.root), call.today) if moved.copied else ()
+    for one in drafts:
+        write_atomic(call.root / one.path, one.text.encode())
+    drafted = [f"drafted  {one.path}  (the run moves it)" for one in drafts]
+    return _told(moved, drafted)
+
+
+def _moved_by(before: Corpus, after: Corpus, today: date) -> tuple[Draft, ...]:
+    """Give the drafts of the fleet that only what was promoted calls for."""
+    waiting = {(one.name, one.text) for one in propose(before, today, FLEET)}
+    return tuple(one for one in propose(after, today, FLEET) if (one.name, one.text) not in waiting)
 
 
 def import_files(call: Call) -> Outcome:
-    """Take evidence files that another host wrote."""
-    return _told(import_runs(call.root, [Path(name) for name in call.arguments.files], call.today))
+    """Take evidence files that another host wrote, and say what a reviewer asks of each."""
+    known = [run for folder in ("adr/evidence", "adr/local/evidence") for run in read_runs(call.root / folder)[0]]
+    return _told(import_runs(call.root, [Path(name) for name in call.arguments.files], call.today, known))
 
 
 def _sound(root: Path) -> Corpus:
@@ -167,10 +256,12 @@ def _json(document: JsonValue) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False)
 
 
-def _told(moved: Moved) -> Outcome:
+def _told(moved: Moved, drafted: Sequence[str] = ()) -> Outcome:
     lines: Iterable[str] = (
         *(f"copied   {path}" for path in moved.copied),
         *(f"present  {path}" for path in moved.present),
+        *drafted,
         *(f"left     {reason}" for reason in moved.left),
+        *moved.remarks,
     )
     return Outcome(shown=tuple(visible(line) for line in lines))

@@ -16,12 +16,13 @@ from gen.assess import assess, scopes
 from gen.assessment import Assessment
 from gen.check import check
 from gen.commands.call import EXIT_FINDINGS, EXIT_OK, Call, Outcome
-from gen.corpus import Corpus, read_corpus
+from gen.corpus import Corpus, read_corpus, read_for_check
 from gen.drift import drifts
 from gen.findings import DUE, Severity, as_annotation, as_json, as_markdown
 from gen.markdown import visible
 from gen.output import write_pages
 from gen.records.record import FrontMatter
+from gen.records.shelf import Shelf, read_shelf
 from gen.words import TECHNIQUE_TITLES, Status
 from probes.errors import UsageError
 from probes.evidence import EndpointState, Run, RunKind
@@ -73,7 +74,10 @@ def summary(call: Call) -> Outcome:
 
 def findings(call: Call) -> Outcome:
     """Check everything; only an error makes the exit code 1, unless warnings are to count."""
-    found = check(read_corpus(call.root), call.today)
+    found = check(read_for_check(call.root), call.today)
+    if call.arguments.records:
+        places = {place for name in call.arguments.records for place in _places(read_shelf(call.root), name)}
+        found = tuple(finding for finding in found if finding.place.partition(":")[0] in places)
     if call.arguments.due:
         found = tuple(finding for finding in found if finding.rule in DUE)
     counted = found if call.arguments.strict else [f for f in found if f.severity is Severity.ERROR]
@@ -87,6 +91,18 @@ def findings(call: Call) -> Outcome:
     errors = sum(finding.severity is Severity.ERROR for finding in found)
     total = f"{errors} error{'s' * (errors != 1)}, {len(found) - errors} warning{'s' * (len(found) - errors != 1)}"
     return Outcome(shown=(*map(str, found), total), code=code)
+
+
+def _places(shelf: Shelf, name: str) -> tuple[str, ...]:
+    """Name the files that a record's name may mean, damaged or sound.
+
+    Raises:
+        UsageError: there is no such record.
+    """
+    wanted = name.removesuffix(".md").rpartition("/")[2]
+    if wanted not in shelf.damaged:
+        wanted = shelf.find(name).record.name
+    return f"adr/{wanted}.md", f"adr/local/{wanted}.md"
 
 
 def schema(call: Call) -> Outcome:

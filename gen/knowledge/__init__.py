@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from gen.knowledge.claim import Claim, ClaimFile
 from gen.knowledge.control import Control, ControlFile, Role
+from gen.knowledge.review import ChecklistFile, Item
 from gen.knowledge.schema import (
     AnyFact,
     Bound,
@@ -32,15 +33,18 @@ from gen.knowledge.schema import (
     TechniqueEntry,
     TechniqueFile,
 )
+from gen.knowledge.spelling import Dialect, SpellingFile
 from gen.versions import Version, known_version, parse_version
 from probes import strictyaml
 from probes.errors import InputError, Problem
 from probes.evidence import Technique
 from probes.fleet import ServiceKind
+from probes.schema import Model
 
 _FOLDER = Path(__file__).parent
 _K = TypeVar("_K", bound=Known)
 _F = TypeVar("_F", bound=KnownFact)
+_M = TypeVar("_M", bound=Model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +59,8 @@ class Knowledge:
     techniques: MappingProxyType[Technique, TechniqueEntry]
     instead: MappingProxyType[ServiceKind, str]
     controls: MappingProxyType[Engine, tuple[Control, ...]]
+    dialects: MappingProxyType[Engine, Dialect]
+    checklist: tuple[Item, ...]
     facts: tuple[AnyFact, ...]
     conflicts: tuple[KnownConflict, ...]
     releases: tuple[Release, ...]
@@ -153,25 +159,48 @@ def load_knowledge(folder: Path = _FOLDER) -> Knowledge:
     Raises:
         InputError: with file, line, field, value and expectation of every problem.
     """
-    techniques = strictyaml.load(folder / "techniques.yaml", TechniqueFile, _place("techniques.yaml"))
-    files = sorted((folder / "controls").glob("*.yaml"))
-    controls = [strictyaml.load(path, ControlFile, _place(f"controls/{path.name}")) for path in files]
-    sources = strictyaml.load(folder / "sources.yaml", SourceFile, _place("sources.yaml")).sources
+    knowledge, problems = read_knowledge(folder)
+    if problems:
+        raise InputError(problems)
+    return knowledge
+
+
+def read_knowledge(folder: Path = _FOLDER) -> tuple[Knowledge, tuple[Problem, ...]]:
+    """Read what can be read of the knowledge base, with every problem; a broken file counts as an empty one.
+
+    What rests on a broken knowledge base must not be believed: this is for checking everything else.
+    """
+    problems: list[Problem] = []
+
+    def part(name: str, model: type[_M], empty: _M) -> _M:
+        try:
+            return strictyaml.load(folder / name, model, _place(name))
+        except InputError as exc:
+            problems.extend(exc.problems)
+            return empty
+
+    techniques = part("techniques.yaml", TechniqueFile, TechniqueFile(techniques=(), kinds={}))
+    names = [f"controls/{path.name}" for path in sorted((folder / "controls").glob("*.yaml"))]
+    nothing = ControlFile(engine=Engine.OVMS, controls=())
+    controls = [file for name in names if (file := part(name, ControlFile, nothing)) is not nothing]
+    sources = part("sources.yaml", SourceFile, SourceFile(sources=())).sources
+    dialects = part("spellings.yaml", SpellingFile, SpellingFile(dialects=())).dialects
     knowledge = Knowledge(
         sources=MappingProxyType({source.id: source for source in sources}),
         techniques=MappingProxyType({entry.technique: entry for entry in techniques.techniques}),
         instead=MappingProxyType({kind: note.instead for kind, note in techniques.kinds.items()}),
         controls=MappingProxyType({file.engine: file.controls for file in controls}),
-        facts=strictyaml.load(folder / "facts.yaml", FactFile, _place("facts.yaml")).facts,
-        conflicts=strictyaml.load(folder / "conflicts.yaml", ConflictFile, _place("conflicts.yaml")).conflicts,
-        releases=strictyaml.load(folder / "releases.yaml", ReleaseFile, _place("releases.yaml")).releases,
-        cards=strictyaml.load(folder / "cards.yaml", CardFile, _place("cards.yaml")).cards,
-        claims=strictyaml.load(folder / "claims.yaml", ClaimFile, _place("claims.yaml")).claims,
+        dialects=MappingProxyType({dialect.engine: dialect for dialect in dialects}),
+        checklist=part("checklist.yaml", ChecklistFile, ChecklistFile(items=())).items,
+        facts=part("facts.yaml", FactFile, FactFile(facts=())).facts,
+        conflicts=part("conflicts.yaml", ConflictFile, ConflictFile(conflicts=())).conflicts,
+        releases=part("releases.yaml", ReleaseFile, ReleaseFile(releases=())).releases,
+        cards=part("cards.yaml", CardFile, CardFile(cards=())).cards,
+        claims=part("claims.yaml", ClaimFile, ClaimFile(claims=())).claims,
     )
-    problems = list(_problems(knowledge, sources, [file.engine for file in controls]))
-    if problems:
-        raise InputError(problems)
-    return knowledge
+    # What names something in a file that could not be read is not dangling.
+    problems += _problems(knowledge, sources, [file.engine for file in controls]) if not problems else ()
+    return knowledge, tuple(problems)
 
 
 def _place(name: str) -> str:
@@ -192,6 +221,7 @@ def _problems(knowledge: Knowledge, sources: Iterable[Source], engines: list[Eng
     entries += [("claims.yaml", claim) for claim in knowledge.claims]
     news = [(news.id, release) for release in knowledge.releases for news in release.brings]
     ids = [entry.id for _, entry in entries] + [name for name, _ in news] + [source.id for source in sources]
+    ids += [f"checklist {item.id}" for item in knowledge.checklist]
     for name, times in Counter(ids).items():
         if times > 1:
             yield Problem(place=_place(""), found=f"uses the id {name!r} {times} times", expected="each id once")
@@ -205,6 +235,7 @@ def _problems(knowledge: Knowledge, sources: Iterable[Source], engines: list[Eng
     for release in knowledge.releases:
         if release.source not in knowledge.sources:
             yield _dangling("releases.yaml", f"{release.engine} {release.version}", release.source)
+    yield from _misspelt(knowledge)
     for file, ranged, engine in _ranged(knowledge):
         yield from _range_problems(knowledge, file, ranged, engine)
     yield from _beside(knowledge.claims)
@@ -218,6 +249,18 @@ def _beside(claims: tuple[Claim, ...]) -> Iterator[Problem]:
             if other not in known:
                 place = f"{_place('claims.yaml')}: {claim.id}: beside"
                 yield Problem(place=place, found=f"is {other!r}", expected="an id of claims.yaml")
+
+
+def _misspelt(knowledge: Knowledge) -> Iterator[Problem]:
+    for dialect in knowledge.dialects.values():
+        if dialect.source not in knowledge.sources:
+            yield _dangling("spellings.yaml", str(dialect.engine), dialect.source)
+        for one in dialect.spellings:
+            if knowledge.control(dialect.engine, one.setting) is None:
+                place = f"{_place('spellings.yaml')}: {dialect.engine}"
+                yield Problem(
+                    place=place, found=f"spells {one.setting!r}", expected=f"a setting of controls/{dialect.engine}.yaml"
+                )
 
 
 def _ranged(knowledge: Knowledge) -> Iterator[tuple[str, Known, Engine]]:
@@ -264,6 +307,7 @@ def _dangling(file: str, name: str, source: str) -> Problem:
 __all__ = [
     "Claim",
     "Control",
+    "Dialect",
     "Engine",
     "Knowledge",
     "Method",
@@ -272,4 +316,5 @@ __all__ = [
     "Role",
     "Source",
     "load_knowledge",
+    "read_knowledge",
 ]

@@ -8,6 +8,7 @@ from datetime import timedelta
 from gen import paths
 from gen.findings import DUE, Finding, Rule
 from gen.markdown import NOTHING, Markdown, block, bullets, code, details, heading, line, link, paragraphs, sentence, span, text
+from gen.pages import rules
 from gen.pages.atlas import Atlas, scope_anchor
 from gen.pages.marks import chip, dated
 from gen.pages.matrix import Row, changes, matrix, rows
@@ -95,7 +96,8 @@ def _finding(atlas: Atlas, finding: Finding) -> Markdown:
     name = finding.place.removeprefix("adr/").removeprefix("local/").removesuffix(".md")
     record = next((record for record in atlas.records if record.name == name), None)
     place = atlas.record(HERE, record) if record else code(finding.place)
-    return line(place, sentence(finding.message), span(line(text("To mend it:"), text(finding.fix)), "note"))
+    rule = link(text(finding.rule.number), f"{rules.HERE}#{finding.rule.number.lower()}", "note")
+    return line(place, sentence(finding.message), span(line(text("To mend it:"), text(finding.fix)), "note"), rule)
 
 
 def _machines(atlas: Atlas) -> Iterator[Markdown]:

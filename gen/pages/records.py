@@ -5,15 +5,18 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 
+from gen.configuration import CARRY_OUT, WHERE, by_hand, of_record, removal, together, told
 from gen.manuscript import published
-from gen.markdown import NOTHING, Markdown, bullets, code, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
 from gen.pages.page import Page
 from gen.records import Record
 from gen.tables import Layout, columns, table
+from gen.techniques.wording import capital
 from gen.view import FLEET, LOCAL
 from gen.words import TECHNIQUE_TITLES, Status
+from probes.evidence import slug
 
 INDEX = "records/index.md"
 
@@ -62,6 +65,7 @@ def _page(atlas: Atlas, record: Record) -> Page:
         Markdown(span(line(*facts, by=" · "), "meta")),
         _relations(atlas, record, here),
         published(record.body, "adr", lambda path: _site_path(atlas, path), here),
+        _configuration(atlas, record),
         _evidence(atlas, record, here),
         _history(atlas, record),
     )
@@ -91,6 +95,25 @@ def _relations(atlas: Atlas, record: Record, here: str) -> Markdown:
 
 def _named(atlas: Atlas, known: dict[str, Record], name: str, here: str) -> Markdown:
     return atlas.record(here, known[name]) if name in known else code(name)
+
+
+def _configuration(atlas: Atlas, record: Record) -> Markdown:
+    """Show what carrying the decision out takes, in the words of each runtime, and the way back."""
+    parts: list[Markdown] = []
+    for one in together(of_record(atlas.corpus, record)):
+        parts += [heading(3, text(one.title), f"configuration-{slug(one.service)}"), bullets(map(sentence, told(one)))]
+        parts += [text(remark) for remark in (by_hand(one),) if remark]
+        for lead, some in (("To carry it out", one.forth), ("The way back", one.back)):
+            for each in some:
+                parts.append(line(text(f"{lead}, {each.place.value}:")))
+                parts += [fenced(each.text, each.language)] if each.text else []
+                parts += [sentence(capital(remark)) for remark in (removal(each),) if remark]
+    if not parts:
+        return NOTHING
+    command = line(text("From the command line:"), code(f"nox -s adr -- config {record.name}"))
+    # Where the draft has told it, that stands, with what people made of it.
+    shown = [] if CARRY_OUT in record.body else [text(WHERE), *parts]
+    return paragraphs(heading(2, text("Configuration"), "configuration"), command, *shown)
 
 
 def _evidence(atlas: Atlas, record: Record, here: str) -> Markdown:

@@ -9,7 +9,7 @@ from gen.assess import sightings_of
 from gen.assessment import Cell
 from gen.knowledge import Role
 from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
-from gen.pages import planners
+from gen.pages import checklist, planners
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import ENTRY, entries
@@ -39,7 +39,7 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
     entry = atlas.corpus.fleet.services.get(spot.name) if spot.scope == FLEET else None
     runs = atlas.runs_of(spot)
     body = paragraphs(
-        entries([*_identity(atlas, spot, entry, here), *_reached(atlas, spot, runs, here)]),
+        entries([*_identity(atlas, spot, entry, here), *_reached(atlas, spot, runs, here), *_review(atlas, spot, here)]),
         _questions(entry),
         heading(2, text("Settings"), "settings"),
         _settings(atlas, spot, runs, here),
@@ -142,6 +142,11 @@ def _reached(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Iter
     )
     detail = span(text(endpoint.detail), "detail") if endpoint.detail else NOTHING
     yield "when last asked", line(chip(endpoint.state), detail, span(when, "note"), by="<br>")
+
+
+def _review(atlas: Atlas, spot: Spot, here: str) -> Iterator[ENTRY]:
+    if (target := checklist.link_of(atlas, spot, here)) is not None:
+        yield "review", target
 
 
 def _questions(entry: Service | None) -> Markdown:

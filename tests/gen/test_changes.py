@@ -187,8 +187,9 @@ def test_once_accepted_a_draft_is_what_the_next_change_is_compared_with() -> Non
     assert compare(ledger(old, accepted), [disabled()], NOVEMBER) == ()
     back = one(compare(ledger(old, accepted), [assessment(cells=(cell(facts=(fact(day=NOVEMBER),)),))], NOVEMBER))
     assert back.before == accepted.name
-    assert "`text-8b/enable_prefix_caching` was: text-8b/enable\\_prefix" not in back.text
-    assert "`text-8b/enable_prefix_caching` was: text-8b/enable_prefix_caching is false." in back.text
+    forth, _, rest = back.text.partition("## How to carry it out")[2].partition("## How to roll back")
+    assert "    enable_prefix_caching: true\n" in forth
+    assert "    enable_prefix_caching: false\n" in rest
 
 
 def test_a_draft_nobody_touched_is_drafted_anew_under_its_name_and_an_edited_one_is_left_alone() -> None:

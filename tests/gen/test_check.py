@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -265,7 +266,16 @@ def test_runs_of_tomorrow_and_names_that_differ_by_case() -> None:
 
 def test_every_rule_has_its_own_number() -> None:
     numbers = [rule.number for rule in Rule]
-    assert numbers == [f"IA{n:03}" for n in range(1, len(Rule) + 1)]
+    assert len(set(numbers)) == len(numbers)
+    assert numbers == sorted(numbers)
+    assert all(re.fullmatch(r"IA\d{3}", number) for number in numbers)
+
+
+def test_every_rule_says_what_it_finds_and_how_to_mend_it() -> None:
+    for rule in Rule:
+        assert rule.finds, rule
+        assert rule.mend, rule
+        assert not {rule.finds[-1], rule.mend[-1]} & set(".!"), rule
 
 
 HOSTILE = Finding(rule=Rule.DAMAGED, place="adr/a,b.md:12: x", message="100 % | <b>\nnew\x1b[31m", fix="mend: it")
@@ -283,6 +293,7 @@ def test_findings_as_json_and_as_markdown() -> None:
         "rule": "IA001",
         "severity": "error",
         "place": "adr/a,b.md:12: x",
+        "about": "",
         "message": HOSTILE.message,
         "fix": "mend: it",
     }

@@ -141,7 +141,7 @@ def test_show_prints_a_record_without_its_generated_block(main: Main, root: Path
     [
         (
             ["recrods"],
-            "'recrods' is not one of pages, matrix, summary, check, compare, whatif, confirm, schema, records; "
+            "'recrods' is not one of pages, matrix, summary, check, compare, whatif, confirm, review, schema, records; "
             "did you mean records?",
         ),
         (["records", "acept"], "did you mean accept?"),
