@@ -10,6 +10,7 @@ from datetime import date
 from gen.coverage import Bearing
 from gen.knowledge import Engine, Knowledge, Role
 from gen.knowledge.schema import same_value
+from gen.modelkind import KnownKind
 from gen.verdict import MIN_SAMPLES, Comparison, compare
 from gen.versions import known_version
 from gen.words import Verdict
@@ -79,6 +80,7 @@ class ServiceView:
     name: str
     title: str
     kind: ServiceKind
+    known: KnownKind
     engine: Engine | None
     version: str | None
     hosts: tuple[str, ...]

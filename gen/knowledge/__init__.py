@@ -21,6 +21,8 @@ from gen.knowledge.schema import (
     KnownConflict,
     KnownFact,
     Method,
+    ModelEntry,
+    ModelFile,
     News,
     Release,
     ReleaseFile,
@@ -32,7 +34,7 @@ from gen.knowledge.schema import (
 from gen.versions import Version, known_version, parse_version
 from probes import strictyaml
 from probes.errors import InputError, Problem
-from probes.evidence import Technique
+from probes.evidence import ModelKind, Technique
 from probes.fleet import ServiceKind
 
 _FOLDER = Path(__file__).parent
@@ -51,6 +53,7 @@ class Knowledge:
     sources: MappingProxyType[str, Source]
     techniques: MappingProxyType[Technique, TechniqueEntry]
     instead: MappingProxyType[ServiceKind, str]
+    models: MappingProxyType[ModelKind, ModelEntry]
     controls: MappingProxyType[Engine, tuple[Control, ...]]
     facts: tuple[AnyFact, ...]
     conflicts: tuple[KnownConflict, ...]
@@ -145,6 +148,7 @@ def load_knowledge(folder: Path = _FOLDER) -> Knowledge:
         InputError: with file, line, field, value and expectation of every problem.
     """
     techniques = strictyaml.load(folder / "techniques.yaml", TechniqueFile, _place("techniques.yaml"))
+    models = strictyaml.load(folder / "models.yaml", ModelFile, _place("models.yaml")).models
     files = sorted((folder / "controls").glob("*.yaml"))
     controls = [strictyaml.load(path, ControlFile, _place(f"controls/{path.name}")) for path in files]
     sources = strictyaml.load(folder / "sources.yaml", SourceFile, _place("sources.yaml")).sources
@@ -152,6 +156,7 @@ def load_knowledge(folder: Path = _FOLDER) -> Knowledge:
         sources=MappingProxyType({source.id: source for source in sources}),
         techniques=MappingProxyType({entry.technique: entry for entry in techniques.techniques}),
         instead=MappingProxyType({kind: note.instead for kind, note in techniques.kinds.items()}),
+        models=MappingProxyType({entry.model: entry for entry in models}),
         controls=MappingProxyType({file.engine: file.controls for file in controls}),
         facts=strictyaml.load(folder / "facts.yaml", FactFile, _place("facts.yaml")).facts,
         conflicts=strictyaml.load(folder / "conflicts.yaml", ConflictFile, _place("conflicts.yaml")).conflicts,
@@ -174,6 +179,7 @@ def _release(bound: Bound | None) -> Version | None:
 def _problems(knowledge: Knowledge, sources: Iterable[Source], engines: list[Engine]) -> Iterator[Problem]:
     """Find what no single entry can see: doubled ids, dangling sources, ranges without a day, gaps."""
     entries: list[tuple[str, Known]] = [("techniques.yaml", entry) for entry in knowledge.techniques.values()]
+    entries += [("models.yaml", entry) for entry in knowledge.models.values()]
     entries += [(f"controls/{engine}.yaml", c) for engine, items in knowledge.controls.items() for c in items]
     entries += [("facts.yaml", fact) for fact in knowledge.facts]
     entries += [("conflicts.yaml", conflict) for conflict in knowledge.conflicts]
@@ -229,6 +235,9 @@ def _gaps(knowledge: Knowledge) -> Iterator[Problem]:
                 yield Problem(
                     place=f"{_place('techniques.yaml')}: {entry.id}", found=f"lacks kind {kind!s}", expected="every kind"
                 )
+    for model in ModelKind:
+        if model not in knowledge.models:
+            yield Problem(place=_place("models.yaml"), found=f"lacks {model!s}", expected="every kind of model")
     for kind in ServiceKind:
         if kind not in knowledge.instead:
             yield Problem(place=f"{_place('techniques.yaml')}: kinds", found=f"lacks {kind!s}", expected="every kind")

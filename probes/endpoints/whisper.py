@@ -29,9 +29,10 @@ from probes.endpoints.reading import (
     unversioned,
 )
 from probes.endpoints.wire import Reply
-from probes.evidence import EndpointState, Missing, ModelState, Technique
+from probes.evidence import EndpointState, Missing, ModelKind, ModelState, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import string
+from probes.told import Told
 
 HEALTH, LOADED = "/health", "/api/ps"
 _TRANSCRIPTIONS: Final = "/audio/transcriptions"
@@ -72,6 +73,8 @@ class Speech(Adapter):
             detail=NO_MODEL if empty else "",
             models=tuple(ModelState(id=id, state=state) for id, state in (states or {}).items()),
             why_not=_WHY_NOT,
+            # Each of them runs one engine, whisper.cpp or CTranslate2, and that runs Whisper alone for speech.
+            kinds={"": Told(value=ModelKind.SPEECH_ENCODER_DECODER, where=f"{self.runtime.value} runs Whisper alone")},
             not_told=self.untold,
         )
 
