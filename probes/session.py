@@ -20,6 +20,7 @@ from probes.micro.catalogue import Extent, of_extent
 from probes.micro.probe import probe_micro
 from probes.model import prepare_model
 from probes.plan import EMBEDDED, Part, Plan
+from probes.workloads.probe import probe_workloads
 
 _BUDGETS = {Extent.QUICK: devices.QUICK, Extent.CORE: devices.BESIDE_OTHER_PARTS, Extent.WHOLE: devices.WHOLE}
 
@@ -67,6 +68,9 @@ def _part(
         # One at a time, so that Ctrl-C in the second keeps the first.
         for one in of_extent(plan.extent):
             yield probe_micro(context, model, only=(one.subject,), extent=plan.extent)
+    elif part is Part.WORKLOADS:
+        model = prepare_model(context.cache)
+        yield from ([run] for run in probe_workloads(context, plan.workloads, model.ir))
     else:
         if plan.embedded:
             yield [_embedded(fleet, context)]

@@ -125,7 +125,8 @@ class _Reader:
         if tag == "layer":
             self._layer = attributes
             self._count(attributes.get("type", ""), attributes.get("id", ""))
-            if attributes.get("type") == "Parameter" and len(self.inputs) < _MAX_VALUES:
+            outermost = self._path == ["net", "layers", "layer"]
+            if attributes.get("type") == "Parameter" and outermost and len(self.inputs) < _MAX_VALUES:
                 self.inputs.add(attributes.get("name", ""))
         elif tag == "data" and self._path[-2:-1] == ["layer"]:
             self._data(attributes)
