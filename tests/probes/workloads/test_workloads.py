@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +31,18 @@ def workload(request: pytest.FixtureRequest) -> Workload:
     return of_subject(str(request.param))
 
 
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Run]:
+    """Runs that several tests look at, by subject."""
+    return {}
+
+
+def once(whole: dict[str, Run], context: Context, subject: str, model: ModelFiles) -> Run:
+    if subject not in whole:
+        whole[subject] = run(context, subject, model)
+    return whole[subject]
+
+
 def run(context: Context, subject: str, model: ModelFiles, **more: float) -> Run:
     if subject not in installed():
         pytest.skip(f"packages of {subject} are not installed: {', '.join(of_subject(subject).needs)}")
@@ -49,9 +63,9 @@ def capability(found: Run, name: str, technique: Technique | None = None) -> Cap
 
 @pytest.mark.engine
 def test_a_model_that_writes_no_text_runs_and_says_what_it_is(
-    context: Context, model_files: ModelFiles, workload: Workload
+    context: Context, model_files: ModelFiles, workload: Workload, whole: dict[str, Run]
 ) -> None:
-    found = run(context, workload.subject, model_files)
+    found = once(whole, context, workload.subject, model_files)
     assert found.validity.valid, found.validity
     rate = metric(found, workload.rate.name)
     assert (rate.unit, rate.per, len(rate.samples)) == (workload.rate.unit, Per.REPETITION, MIN_REPETITIONS)
@@ -73,9 +87,10 @@ def test_a_model_that_writes_no_text_runs_and_says_what_it_is(
 
 
 @pytest.mark.engine
-def test_what_an_llm_can_do_is_refused_in_the_runtimes_own_words(context: Context, model_files: ModelFiles) -> None:
-    found = run(context, "file-classifier", model_files, repetitions=1)
-    assert found.validity.reasons == ("too few samples: 1 repetitions of each arm; expected 6",)
+def test_what_an_llm_can_do_is_refused_in_the_runtimes_own_words(
+    context: Context, model_files: ModelFiles, whole: dict[str, Run]
+) -> None:
+    found = once(whole, context, "file-classifier", model_files)
     states = capability(found, "KV cache between requests", Technique.KV_CACHE)
     assert (states.state, states.effect) == (CapabilityState.INERT, "no state variables in the compiled model")
     packed = capability(found, "KV cache in 8 bits", Technique.KV_CACHE)
@@ -93,9 +108,9 @@ def test_what_an_llm_can_do_is_refused_in_the_runtimes_own_words(context: Contex
 
 @pytest.mark.engine
 def test_what_openvino_does_not_load_runs_in_its_own_engine_and_the_refusal_is_kept(
-    context: Context, model_files: ModelFiles
+    context: Context, model_files: ModelFiles, whole: dict[str, Run]
 ) -> None:
-    found = run(context, "embedding", model_files, repetitions=1)
+    found = once(whole, context, "embedding", model_files)
     refused = capability(found, "loads in OpenVINO")
     assert (refused.state, refused.requested) == (CapabilityState.REFUSED, "read_model(e5-small-q4.bin)")
     assert refused.words.startswith("Unable to read the model")
@@ -107,8 +122,8 @@ def test_what_openvino_does_not_load_runs_in_its_own_engine_and_the_refusal_is_k
 
 
 @pytest.mark.engine
-def test_a_file_that_is_refused_gives_way_to_the_next(context: Context, model_files: ModelFiles) -> None:
-    found = run(context, "voice-activity", model_files, repetitions=1)
+def test_a_file_that_is_refused_gives_way_to_the_next(context: Context, model_files: ModelFiles, whole: dict[str, Run]) -> None:
+    found = once(whole, context, "voice-activity", model_files)
     assert [(one.requested, one.state) for one in found.capabilities if one.name == "loads in OpenVINO"] == [
         ("read_model(silero_vad.onnx)", CapabilityState.REFUSED),
         ("read_model(silero_vad_op18_ifless.onnx)", CapabilityState.EFFECTIVE),
@@ -118,9 +133,8 @@ def test_a_file_that_is_refused_gives_way_to_the_next(context: Context, model_fi
 
 @pytest.mark.engine
 def test_speech_is_written_down_and_known_by_the_specification_in_its_file(context: Context, model_files: ModelFiles) -> None:
-    from dataclasses import replace
-
     found = run(replace(context, quick=True), "speech-to-text", model_files, repetitions=1)
+    assert found.validity.reasons == ("too few samples: 1 repetition of each arm; expected 6",)
     assert (found.kinds[0].kind, found.kinds[0].where) == (
         ModelKind.SPEECH_ENCODER_DECODER,
         "model.bin: specification WhisperSpec",
@@ -153,8 +167,8 @@ def test_what_does_not_fit_into_the_budget_is_skipped(context: Context, model_fi
     assert {one.missing.missing for one in found.metrics if one.missing} == {MissingReason.SKIPPED}
 
 
-def report(*turns: Turn, **more: object) -> Report:
-    values = {"attempts": (), "structure": None, "turns": turns, "left_out": {}, "warmup_requests": 0}
+def report(*turns: Turn, **more: Any) -> Report:
+    values: dict[str, Any] = {"attempts": (), "structure": None, "turns": turns, "left_out": {}, "warmup_requests": 0}
     return Report.model_validate({**values, **more})
 
 
