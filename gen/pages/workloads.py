@@ -66,7 +66,7 @@ def _whys(atlas: Atlas, one: MeasuredWorkload, here: str) -> Markdown:
     found = [(technique, one.bearing(technique, atlas.corpus.knowledge)) for technique in Technique]
     body = [
         (
-            _technique(technique, here),
+            _technique(technique, here, "technique"),
             chip(bearing.applicability),
             _why(one, bearing),
             line(*(_shown(capability) for capability in one.shown(technique)), by="<br>")
@@ -80,8 +80,8 @@ def _whys(atlas: Atlas, one: MeasuredWorkload, here: str) -> Markdown:
     return details(label, table(head, body, Layout.CARDS, "bearing"), "data")
 
 
-def _technique(technique: Technique, here: str) -> Markdown:
-    return link(text(TECHNIQUE_TITLES[technique]), paths.relative(f"techniques/{technique.value}.md", here), "technique")
+def _technique(technique: Technique, here: str, *classes: str) -> Markdown:
+    return link(text(TECHNIQUE_TITLES[technique]), paths.relative(f"techniques/{technique.value}.md", here), *classes)
 
 
 def title(one: MeasuredWorkload) -> str:

@@ -72,7 +72,7 @@ class ComfyUi(Adapter):
         models = tuple(dict.fromkeys(name for path in _FOLDERS for name in _names(replies, path)))
         listed = any(isinstance(reply, Reply) and reply.status == 200 for path, reply in replies.items() if path in _FOLDERS)
         version = string(system.get("comfyui_version"))
-        where = next((f"GET {path} lists what it denoises with" for path in _FOLDERS if _names(replies, path)), "")
+        where = next((f"its list of {path.rpartition('/')[2]}" for path in _FOLDERS if _names(replies, path)), "")
         return Reading(
             runtime=RuntimeName.COMFYUI,
             version=version if version not in {"", "unknown"} else unversioned("ComfyUI does not know its own version"),
