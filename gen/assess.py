@@ -142,8 +142,10 @@ def _local(corpus: Corpus, scope: str, on: date) -> View:
 
 
 def _of_another(run: Run) -> bool:
-    """Tell a load on some other server of this machine, which says nothing about the embedded one."""
-    return run.kind in {RunKind.LOAD, RunKind.CONTRACT} and not run.subject.startswith(EMBEDDED)
+    """Tell a load on some other server of this machine, or another model, which says nothing about the embedded one."""
+    return run.kind is RunKind.WORKLOAD or (
+        run.kind in {RunKind.LOAD, RunKind.CONTRACT} and not run.subject.startswith(EMBEDDED)
+    )
 
 
 def _embedded(corpus: Corpus, runs: tuple[Run, ...]) -> ServiceView:

@@ -10,6 +10,8 @@ from gen.knowledge import Knowledge
 from probes.evidence import Capability, KindClaim, Metric, Missing, Run, RunKind, Technique
 
 _HEADLINE = ("_per_s", "real_time_factor")
+# The settings by which arms of a workload differ.
+_BATCH, _WEIGHTS = "batch_size", "compute_type"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,15 @@ class MeasuredWorkload:
         rates = (one for one in run.metrics if one.name.endswith(_HEADLINE))
         others = (run.metric("latency_s", baseline), run.metric("memory_bytes"))
         return (*rates, *(one for one in others if one is not None))
+
+    def weights(self) -> tuple[tuple[str, Metric], ...]:
+        """Give what it brings with its weights in each precision that was measured, one input a request."""
+        if self.usable is None:
+            return ()
+        told = [(arm, str(arm.settings[_WEIGHTS])) for arm in self.usable.arms if _WEIGHTS in arm.settings]
+        alone = [(precision, arm.name) for arm, precision in told if arm.settings.get(_BATCH) == 1]
+        rates = {one.arm: one for one in self.usable.metrics if one.name.endswith(_HEADLINE) and one.samples}
+        return tuple((precision, rates[arm]) for precision, arm in alone if arm in rates)
 
     @property
     def engine(self) -> str:

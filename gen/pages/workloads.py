@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gen import paths
 from gen.coverage import Bearing
@@ -69,7 +69,7 @@ def _whys(atlas: Atlas, one: MeasuredWorkload, here: str) -> Markdown:
             _technique(technique, here, "technique"),
             chip(bearing.applicability),
             _why(one, bearing),
-            line(*(_shown(capability) for capability in one.shown(technique)), by="<br>")
+            line(*(_shown(capability) for capability in one.shown(technique)), *_precisions(one, technique), by="<br>")
             or span(text("nothing to ask the runtime for"), "note"),
         )
         for technique, bearing in found
@@ -124,6 +124,13 @@ def _failed_since(atlas: Atlas, one: MeasuredWorkload, here: str) -> Markdown:
         return NOTHING
     reasons = text(f"{', '.join(one.last.validity.reasons)}.")
     return line(span(text("the last attempt may not be used:"), "note"), atlas.run(here, one.last.id, reasons))
+
+
+def _precisions(one: MeasuredWorkload, technique: Technique) -> Iterator[Markdown]:
+    """Tell what the precision of the weights does to the speed, where more than one was measured."""
+    found = one.weights() if technique is Technique.QUANTIZATION else ()
+    for precision, metric in found if len(found) > 1 else ():
+        yield line(code(f"{precision} weights"), text(f"{metric.name} {summary(metric)}"))
 
 
 def _shown(capability: Capability) -> Markdown:

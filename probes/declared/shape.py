@@ -132,6 +132,11 @@ def _folder(path: Path, name: str) -> ModelShape:
     shape = ModelShape()
     for part in _parts(path, name.rstrip("/")):
         shape = shape.filled(part)
+    versions = [one for one in path.iterdir() if one.name.isascii() and one.name.isdigit() and one.is_dir()]
+    if shape == ModelShape() and versions:
+        # OVMS keeps each version of a classic model in a folder of that number, and serves the highest.
+        last = max(versions, key=lambda one: int(one.name))
+        return _folder(last, f"{name.rstrip('/')}/{last.name}")
     if shape == ModelShape():
         raise refuse(name, "describes no model", f"a folder with {CONFIG}, {IR}, {_PIPELINE}, an .onnx or a .gguf file")
     return shape.filled(_card(path, name.rstrip("/")))

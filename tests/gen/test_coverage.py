@@ -12,7 +12,7 @@ from gen.workloads import measured_workloads
 from probes.evidence import FleetScope, KindClaim, ModelKind, Provenance, ProvenanceKind, Run, RunKind, Technique
 from probes.fleet import Fleet, ServiceKind
 from tests.gen.ledger import NOVEMBER, inventory, knowledge, ledger
-from tests.gen.specimens import START, absent_workload_run, run, workload_run
+from tests.gen.specimens import FINGERPRINT, START, absent_workload_run, corpus, endpoint_run, micro_run, run, workload_run
 
 ROWS = {row.workload: row for row in coverage(inventory(), knowledge())}
 LLM_ONLY = {Technique.PREFIX_CACHING, Technique.DISAGGREGATION, Technique.CONTINUOUS_BATCHING}
@@ -118,31 +118,31 @@ def of_files(service: str, kind: ModelKind, path: str = "m") -> Run:
 
 def test_a_model_whose_files_agree_with_the_inventory_changes_no_decision() -> None:
     fleet, before = with_files("text-4b", "m"), assess(ledger(), "fleet", NOVEMBER)
-    corpus = ledger(fleet=fleet, runs=(of_files("text-4b", ModelKind.DECODER),))
-    after = assess(corpus, "fleet", NOVEMBER)
+    made = ledger(fleet=fleet, runs=(of_files("text-4b", ModelKind.DECODER),))
+    after = assess(made, "fleet", NOVEMBER)
     assert [row.decision for row in after] == [row.decision for row in before]
     assert after == before
-    assert not [one for one in drifts(corpus, NOVEMBER) if one.control == "model kind"]
+    assert not [one for one in drifts(made, NOVEMBER) if one.control == "model kind"]
 
 
 def test_a_classifier_that_is_a_transformer_has_attention_kernels_and_one_that_is_none_has_not() -> None:
     for kind, expected in ((ModelKind.ENCODER, DIFFERENT), (ModelKind.FEED_FORWARD, DOES_NOT)):
-        corpus = ledger(fleet=with_files("classifiers", "m"), runs=(of_files("classifiers", kind),))
-        known = {service.name: service.known for service in fleet_view(corpus, NOVEMBER).services}
-        (row,) = (row for row in coverage(corpus.fleet, knowledge(), known) if row.workload == "speech-and-classifiers")
-        found = bearing(corpus.fleet.services["classifiers"], ATTENTION, knowledge(), known["classifiers"])
+        made = ledger(fleet=with_files("classifiers", "m"), runs=(of_files("classifiers", kind),))
+        known = {service.name: service.known for service in fleet_view(made, NOVEMBER).services}
+        (row,) = (row for row in coverage(made.fleet, knowledge(), known) if row.workload == "speech-and-classifiers")
+        found = bearing(made.fleet.services["classifiers"], ATTENTION, knowledge(), known["classifiers"])
         assert (found.applicability, known["classifiers"].model) == (expected, kind)
         assert applicable(row, DOES_NOT) == LLM_ONLY
 
 
 def test_a_text_service_whose_files_are_an_encoder_is_a_drift_and_nothing_is_decided_about_it() -> None:
-    corpus = ledger(fleet=with_files("text-4b", "m"), runs=(of_files("text-4b", ModelKind.ENCODER),))
-    (drift,) = (one for one in drifts(corpus, NOVEMBER) if one.control == "model kind")
+    made = ledger(fleet=with_files("text-4b", "m"), runs=(of_files("text-4b", ModelKind.ENCODER),))
+    (drift,) = (one for one in drifts(made, NOVEMBER) if one.control == "model kind")
     assert str(drift) == (
         "4B text: model kind: declared text generation (2026-07-10),"
         " declared transformer encoder (m/config.json: architectures X, 2026-11-28)"
     )
-    rows = {row.technique: row for row in assess(corpus, "fleet", NOVEMBER)}
+    rows = {row.technique: row for row in assess(made, "fleet", NOVEMBER)}
     cells = {technique: next(c for c in row.cells if c.service == "text-4b") for technique, row in rows.items()}
     assert (cells[PREFIX].state, cells[PREFIX].decision) == (State.UNKNOWN, Decision.INVESTIGATE)
     assert "inventory text generation, declared transformer encoder (m/config.json" in cells[PREFIX].summary
@@ -169,9 +169,16 @@ def test_what_answers_outranks_files_and_an_open_answer_does_not_hide_what_files
 
 
 def test_a_file_that_the_inventory_names_no_more_says_nothing() -> None:
-    corpus = ledger(fleet=with_files("text-4b", "other"), runs=(of_files("text-4b", ModelKind.ENCODER),))
-    (known,) = (one.known for one in fleet_view(corpus, NOVEMBER).services if one.name == "text-4b")
+    made = ledger(fleet=with_files("text-4b", "other"), runs=(of_files("text-4b", ModelKind.ENCODER),))
+    (known,) = (one.known for one in fleet_view(made, NOVEMBER).services if one.name == "text-4b")
     assert (known.model, known.word) == (None, ServiceKind.TEXT_GENERATION)
+
+
+def test_a_workload_says_nothing_of_the_machines_embedded_service() -> None:
+    """Its weights, its release and its model are another's."""
+    alone = corpus(local_runs=(endpoint_run(), micro_run()))
+    beside = corpus(local_runs=(endpoint_run(), micro_run(), workload_run()))
+    assert assess(beside, f"local-{FINGERPRINT}", NOVEMBER) == assess(alone, f"local-{FINGERPRINT}", NOVEMBER)
 
 
 def test_a_workload_is_shown_by_its_newest_usable_run_and_an_absent_one_as_absent() -> None:

@@ -180,6 +180,16 @@ def test_a_pipeline_of_diffusers_a_pooled_model_and_a_card(tmp_path: Path) -> No
     }
 
 
+def test_a_classic_model_of_ovms_is_read_in_its_highest_version(tmp_path: Path) -> None:
+    for version, body in (("2", "Convolution"), ("10", "LSTMSequence")):
+        (tmp_path / version).mkdir()
+        network(tmp_path / version, layers(body), name="model.xml")
+    (tmp_path / "11").write_text("no folder")
+    assert kinds(tmp_path) == {
+        "m/10/model.xml: no tensors of a KV cache, no state variables, no attention layers, 1 recurrent layer": K.RECURRENT
+    }
+
+
 def test_a_card_alone_describes_no_model(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("---\npipeline_tag: text-generation\n---\n")
     with pytest.raises(InputError, match="describes no model"):

@@ -205,6 +205,7 @@ def test_the_plan_says_what_is_not_installed_and_leaves_it_out_of_a_whole_run() 
     whole = plan(FLEET, {}, parts=[], services=[], quick=False, installed=["voice-activity"])
     assert (whole.parts[-1], whole.workloads) == (Part.WORKLOADS, ("voice-activity",))
     assert Part.WORKLOADS not in plan(FLEET, {}, parts=[], services=[], quick=False).parts
+    assert Part.WORKLOADS not in plan(FLEET, {}, parts=[], services=[], quick=True, installed=["voice-activity"]).parts
 
 
 def test_every_machine_gives_the_models_the_same() -> None:
