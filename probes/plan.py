@@ -168,7 +168,7 @@ def _of_workloads(subjects: Collection[str], installed: Collection[str], *, quic
             part=Part.WORKLOADS,
             subject=one.title.lower(),
             target="this machine" if there else f"not installed: {', '.join(one.needs)}",
-            load=f"{one.package}, one request and {one.arms[1].name}" if there else "none",
+            load=f"{one.package}: one at a time, and {one.arms[1].name}" if there else "none",
             about_s=(one.quick_s if quick else one.about_s) if there else 0,
         )
 
