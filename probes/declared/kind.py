@@ -95,7 +95,7 @@ def of_config(document: Mapping[str, JsonValue], place: str) -> Iterator[Told[Mo
     for name in classes[:1]:
         kind, why = _of_class(name, document)
         if kind is not None:
-            yield Told(value=kind, where=f"{place}: architectures {name}{f', {why}' if why else ''}")
+            yield Told(value=kind, where=f"{place}: architectures {name[:80]}{f', {why}' if why else ''}")
 
 
 def of_gguf(header: Header, where: str) -> Iterator[Told[ModelKind]]:

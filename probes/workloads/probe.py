@@ -104,7 +104,7 @@ def _probe(context: Context, workload: Workload, language_model: Path, *, repeti
         RunKind.WORKLOAD,
         workload.subject,
         started_at,
-        invalid=tuple(_doubts(workload, report)),
+        invalid=tuple(doubts(workload, report)),
         server=context.client,
         device=_device(report.structure),
         runtime=_runtime(workload, report.structure),
@@ -208,7 +208,8 @@ def _claim(workload: Workload, report: Report, shipped: Shipped, observed: Prove
     return None if told is None else KindClaim(kind=told.value, where=told.where, provenance=observed)
 
 
-def _doubts(workload: Workload, report: Report) -> Iterator[str]:
+def doubts(workload: Workload, report: Report) -> Iterator[str]:
+    """List why a report must not be used: too few repetitions, or another device than the one asked for."""
     turns = [turn for turn in report.turns if turn.arm == workload.arms[0].name]
     if len(turns) < MIN_REPETITIONS:
         many = f"{len(turns)} repetition{'s' * (len(turns) != 1)} of each arm"

@@ -19,7 +19,7 @@ from probes.workloads import inputs
 from probes.workloads.catalogue import ALONE, BATCH, REAL_TIME, WORKLOADS, Workload, of_subject
 from probes.workloads.metrics import measured
 from probes.workloads.package import find, installed
-from probes.workloads.probe import probe_workloads
+from probes.workloads.probe import doubts, probe_workloads
 from probes.workloads.report import Report, Turn
 
 FLEET = load_fleet(Path(__file__).parents[3] / "fleet.yml")
@@ -170,6 +170,14 @@ def test_what_does_not_fit_into_the_budget_is_skipped(context: Context, model_fi
 def report(*turns: Turn, **more: Any) -> Report:
     values: dict[str, Any] = {"attempts": (), "structure": None, "turns": turns, "left_out": {}, "warmup_requests": 0}
     return Report.model_validate({**values, **more})
+
+
+def test_a_run_elsewhere_than_asked_may_not_be_used() -> None:
+    told = {"kind": "network without attention", "why": "", "states": 0, "precision": "FP32", "full_device_name": "x"}
+    turns = [Turn(arm=ALONE, seconds=(0.5,))] * MIN_REPETITIONS
+    for ran_on, expected in ((("CPU",), []), (("GPU.0",), ["it ran on GPU.0; expected CPU"])):
+        seen = report(*turns, structure={**told, "executes_on": ran_on})
+        assert [*doubts(of_subject("file-classifier"), seen)] == expected
 
 
 def test_streams_that_run_together_share_the_work() -> None:
