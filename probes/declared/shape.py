@@ -23,6 +23,7 @@ from probes.told import Told
 CONFIG, GENERATION, IR = "config.json", "generation_config.json", "openvino_model.xml"
 _LANGUAGE, _ENCODER, _DECODER = "openvino_language_model.xml", "openvino_encoder_model.xml", "openvino_decoder_model.xml"
 _OPTIMUM: Final = "openvino_config.json"
+_GENERATING: Final = frozenset({ModelKind.DECODER, ModelKind.GENERATOR})
 _CTRANSLATE2: Final = "model.bin"
 _PIPELINE, _MODULES, _CARD = "model_index.json", "modules.json", "README.md"
 _MAX_JSON: Final = 8 * 2**20
@@ -144,7 +145,8 @@ def _folder(path: Path, name: str) -> ModelShape:
 
 def _parts(path: Path, name: str) -> Iterator[ModelShape]:
     """Describe by the files that a runtime loads, the nearest to the weights first."""
-    yield from _networks(path, name)
+    networks = tuple(_networks(path, name))
+    yield from networks
     ggufs = sorted(path.glob("*.gguf"))
     if len(ggufs) == 1:
         yield of_gguf(_gguf(ggufs[0], f"{name}/{ggufs[0].name}"), f"{name}/{ggufs[0].name}")
@@ -153,12 +155,13 @@ def _parts(path: Path, name: str) -> Iterator[ModelShape]:
             yield ModelShape(kinds=tuple(kind.of_ctranslate2(stream.read(80), f"{name}/{_CTRANSLATE2}")))
     pooled = _pooled(path, name)
     yield ModelShape(kinds=pooled)
+    # A class that could generate says nothing of a model that is pooled, or was exported to read all in one pass.
+    headless = bool(pooled) or any(told.value is ModelKind.ENCODER for one in networks for told in one.kinds)
     for file, read in ((_OPTIMUM, _of_optimum), (CONFIG, _of_config), (_PIPELINE, _of_pipeline)):
         if (path / file).is_file():
             place = f"{name}/{file}"
             part = read(mapping(read_text(path / file, place, _MAX_JSON), place, 1), place)
-            # A model of text whose answer is pooled is used without the head that its class has.
-            yield replace(part, kinds=()) if pooled else part
+            yield replace(part, kinds=tuple(told for told in part.kinds if not (headless and told.value in _GENERATING)))
 
 
 def _networks(path: Path, name: str) -> Iterator[ModelShape]:

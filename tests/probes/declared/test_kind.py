@@ -180,6 +180,17 @@ def test_a_pipeline_of_diffusers_a_pooled_model_and_a_card(tmp_path: Path) -> No
     }
 
 
+def test_a_class_that_could_generate_does_not_contradict_an_export_that_embeds(tmp_path: Path) -> None:
+    attending = layers("ScaledDotProductAttention")
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["Qwen3ForCausalLM"], "num_attention_heads": 8}))
+    assert list(kinds(network(tmp_path, attending)).values()) == [K.ENCODER]
+    # One that was exported with its cache agrees, and a class of speech beside it would not.
+    cached = '<layer id="0" name="past_key_values.0.key" type="Parameter"/>'
+    assert list(kinds(network(tmp_path, cached)).values()) == [K.DECODER, K.DECODER]
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["W2ForSpeechSeq2Seq"], "num_mel_bins": 80}))
+    assert list(kinds(network(tmp_path, attending)).values()) == [K.ENCODER, K.SPEECH_ENCODER_DECODER]
+
+
 def test_a_classic_model_of_ovms_is_read_in_its_highest_version(tmp_path: Path) -> None:
     for version, body in (("2", "Convolution"), ("10", "LSTMSequence")):
         (tmp_path / version).mkdir()
