@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from probes.archive import read_runs
 from probes.context import Context
-from probes.evidence import Capability, CapabilityState, Metric, Missing, MissingReason, ModelKind, Per, Run, Technique
+from probes.evidence import Capability, CapabilityState, Metric, Missing, MissingReason, ModelKind, Per, Run, RunKind, Technique
 from probes.fleet import load_fleet
 from probes.micro.rounds import MIN_REPETITIONS
 from probes.model import ModelFiles
 from probes.plan import Part, plan
+from probes.session import run_plan
 from probes.workloads import inputs
 from probes.workloads.catalogue import ALONE, BATCH, REAL_TIME, WORKLOADS, Workload, of_subject
 from probes.workloads.metrics import measured
@@ -214,6 +216,17 @@ def test_the_plan_says_what_is_not_installed_and_leaves_it_out_of_a_whole_run() 
     assert (whole.parts[-1], whole.workloads) == (Part.WORKLOADS, ("voice-activity",))
     assert Part.WORKLOADS not in plan(FLEET, {}, parts=[], services=[], quick=False).parts
     assert Part.WORKLOADS not in plan(FLEET, {}, parts=[], services=[], quick=True, installed=["voice-activity"]).parts
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("model_files")
+def test_a_run_of_the_part_writes_a_file_for_each(context: Context, model_cache: Path) -> None:
+    """Where the package is absent, the file says so."""
+    laid_out = replace(plan(FLEET, {}, parts=[Part.WORKLOADS], services=[], quick=False), workloads=("voice-activity",))
+    result = run_plan(laid_out, FLEET, replace(context, cache=model_cache), {})
+    (run,), problems = read_runs(context.evidence)
+    assert (len(result.written), problems, run.kind, run.subject) == (1, (), RunKind.WORKLOAD, "voice-activity")
+    assert run.validity.valid is ("voice-activity" in installed()) or run.validity.reasons[0].startswith("skipped: budget")
 
 
 def test_every_machine_gives_the_models_the_same() -> None:
