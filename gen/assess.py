@@ -7,9 +7,10 @@ from datetime import date
 
 from gen.assessment import Assessment
 from gen.corpus import Corpus
-from gen.coverage import Bearing, bearing, bearing_on_kind
+from gen.coverage import Bearing, bearing, bearing_on_kind, bearing_on_model
 from gen.knowledge import Engine
 from gen.knowledge.schema import ENGINES
+from gen.modelkind import KnownKind, known_kind
 from gen.techniques import RULES
 from gen.view import FLEET, LOCAL, RELEASE, WEIGHTS, ServiceView, Sighting, View
 from probes.errors import UsageError
@@ -74,10 +75,12 @@ def _declared(corpus: Corpus, name: str, runs: tuple[Run, ...]) -> ServiceView:
         declared += (Sighting(control=RELEASE, value=version, kind=ProvenanceKind.DECLARED, date=day, source=fleet.source),)
     seen = _seen(runs)
     observed = next((str(sighting.value) for sighting in seen if sighting.control == RELEASE), None)
+    known = known_kind(entry.kind, runs, lambda source: _in_config(entry, source))
     return ServiceView(
         name=name,
         title=entry.title,
-        kind=entry.kind,
+        kind=known.service(corpus.knowledge),
+        known=known,
         engine=ENGINES.get(entry.runtime),
         version=observed or version,
         hosts=_open(entry.host),
@@ -89,14 +92,13 @@ def _declared(corpus: Corpus, name: str, runs: tuple[Run, ...]) -> ServiceView:
         sightings=declared + seen,
         endpoint=endpoint.endpoint if endpoint else None,
         runs=runs,
-        bearings=tuple((technique, bearing(entry, technique, corpus.knowledge)) for technique in Technique),
+        bearings=tuple((technique, bearing(entry, technique, corpus.knowledge, known)) for technique in Technique),
     )
 
 
 def _files(entry: Service, runs: Iterable[Run]) -> tuple[Sighting, ...]:
     """Give what the files say that the inventory names today, as they were read last."""
-    paths = [one if isinstance(one, str) else one.path for one in entry.config]
-    read = [run for run in runs if run.kind is RunKind.DECLARED and run.validity.valid] if paths else []
+    read = [run for run in runs if run.kind is RunKind.DECLARED and run.validity.valid] if entry.config else []
     run = max(read, key=lambda run: (run.started_at, run.id), default=None)
     if run is None:
         return ()
@@ -112,9 +114,13 @@ def _files(entry: Service, runs: Iterable[Run]) -> tuple[Sighting, ...]:
             without_effect=setting.without_effect,
         )
         for setting in run.settings
-        if setting.provenance.kind is ProvenanceKind.DECLARED
-        and any(_lies_in(setting.provenance.source, path) for path in paths)
+        if setting.provenance.kind is ProvenanceKind.DECLARED and _in_config(entry, setting.provenance.source)
     )
+
+
+def _in_config(entry: Service, source: str) -> bool:
+    """Tell whether a place is in a file that the inventory names today."""
+    return any(_lies_in(source, one if isinstance(one, str) else one.path) for one in entry.config)
 
 
 def _lies_in(source: str, path: str) -> bool:
@@ -136,13 +142,17 @@ def _local(corpus: Corpus, scope: str, on: date) -> View:
 
 
 def _of_another(run: Run) -> bool:
-    """Tell a load on some other server of this machine, which says nothing about the embedded one."""
-    return run.kind in {RunKind.LOAD, RunKind.CONTRACT} and not run.subject.startswith(EMBEDDED)
+    """Tell a load on some other server of this machine, or another model, which says nothing about the embedded one."""
+    return run.kind is RunKind.WORKLOAD or (
+        run.kind in {RunKind.LOAD, RunKind.CONTRACT} and not run.subject.startswith(EMBEDDED)
+    )
 
 
 def _embedded(corpus: Corpus, runs: tuple[Run, ...]) -> ServiceView:
     """See the embedded service as this machine ran it; the inventory declares only its settings."""
-    fleet, kind = corpus.fleet, ServiceKind.TEXT_GENERATION
+    fleet = corpus.fleet
+    known = known_kind(ServiceKind.TEXT_GENERATION, [run for run in runs if run.subject == EMBEDDED], lambda _: False)
+    kind = known.service(corpus.knowledge)
     declared = tuple(
         Sighting(control=control, value=value, kind=ProvenanceKind.DECLARED, date=fleet.as_of, source=fleet.source)
         for control, value in fleet.embedded.settings.items()
@@ -152,11 +162,12 @@ def _embedded(corpus: Corpus, runs: tuple[Run, ...]) -> ServiceView:
     versions = [run.runtime.version for run in valid if not isinstance(run.runtime, Missing)]
     devices = [run.device.name for run in valid if not isinstance(run.device, Missing) and run.kind is not RunKind.DEVICES]
     models = [run.model.id for run in valid if not isinstance(run.model, Missing)]
-    bearings = tuple((technique, _by_kind(corpus, kind, technique)) for technique in Technique)
+    bearings = tuple((technique, _by_kind(corpus, known, technique)) for technique in Technique)
     return ServiceView(
         name=EMBEDDED,
         title=fleet.embedded.title,
         kind=kind,
+        known=known,
         engine=Engine.OPENVINO_GENAI,
         version=next((version for version in reversed(versions) if isinstance(version, str)), None),
         hosts=(runs[-1].client.alias,) if runs else (),
@@ -172,8 +183,10 @@ def _embedded(corpus: Corpus, runs: tuple[Run, ...]) -> ServiceView:
     )
 
 
-def _by_kind(corpus: Corpus, kind: ServiceKind, technique: Technique) -> Bearing:
-    return bearing_on_kind(kind, technique, corpus.knowledge)
+def _by_kind(corpus: Corpus, known: KnownKind, technique: Technique) -> Bearing:
+    if known.model is None:
+        return bearing_on_kind(known.word, technique, corpus.knowledge)
+    return bearing_on_model(known.model, technique, corpus.knowledge)
 
 
 def _seen(runs: Iterable[Run]) -> tuple[Sighting, ...]:

@@ -13,7 +13,9 @@ from datetime import date
 from gen.assess import view
 from gen.corpus import Corpus
 from gen.view import FLEET, ServiceView, Sighting, View
-from probes.evidence import Run, Technique
+from probes.evidence import ProvenanceKind, Run, Technique
+
+MODEL = "model kind"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,7 @@ def fleet_view(corpus: Corpus, on: date) -> View:
 
 
 def _of_service(seen: View, service: ServiceView, runs: Iterable[Run]) -> Iterable[Drift]:
+    yield from _of_kind(seen, service)
     named = {setting.control: setting.technique for run in runs for setting in run.settings}
     for control in dict.fromkeys(sighting.control for sighting in service.sightings):
         if service.drift((control,)):
@@ -56,3 +59,21 @@ def _of_service(seen: View, service: ServiceView, runs: Iterable[Run]) -> Iterab
                 technique=known.technique if known else named.get(control),
                 sightings=service.claims(control),
             )
+
+
+def _of_kind(seen: View, service: ServiceView) -> Iterable[Drift]:
+    """Tell where the inventory's word, files and answers disagree on what the model is."""
+    if not service.known.drift(seen.knowledge):
+        return
+    word = Sighting(
+        control=MODEL,
+        value=service.known.word.value,
+        kind=ProvenanceKind.DECLARED,
+        date=seen.fleet.services[service.name].as_of or seen.fleet.as_of,
+        source=seen.fleet.source,
+    )
+    told = tuple(
+        Sighting(control=MODEL, value=one.kind.value, kind=one.provenance, date=one.date, source=one.where, run=one.run)
+        for one in reversed(service.known.claims)
+    )
+    yield Drift(service=service.name, title=service.title, control=MODEL, technique=None, sightings=(word, *told))

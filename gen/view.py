@@ -12,6 +12,7 @@ from gen.coverage import Bearing
 from gen.judgement import VETOES
 from gen.knowledge import Engine, Knowledge, Role
 from gen.knowledge.schema import Card, same_value
+from gen.modelkind import KnownKind
 from gen.verdict import MIN_SAMPLES, Comparison, compare
 from gen.versions import known_version
 from gen.words import Verdict
@@ -86,6 +87,7 @@ class ServiceView:
     name: str
     title: str
     kind: ServiceKind
+    known: KnownKind
     engine: Engine | None
     version: str | None
     hosts: tuple[str, ...]

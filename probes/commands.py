@@ -156,9 +156,11 @@ def _parser() -> argparse.ArgumentParser:
 def _run(arguments: argparse.Namespace) -> int:
     from probes.endpoints.probe import find_doors
     from probes.session import run_plan
+    from probes.workloads.package import installed
 
     fleet = _fleet(arguments.fleet)
-    laid_out = plan(fleet, os.environ, parts=_parts(arguments.parts), services=arguments.service, quick=arguments.quick)
+    parts = _parts(arguments.parts)
+    laid_out = plan(fleet, os.environ, parts=parts, services=arguments.service, quick=arguments.quick, installed=installed())
     # What is written wrongly is told now, not when its turn comes.
     find_doors(current_folder(), fleet, os.environ, laid_out.services)
     console = _console(stderr=arguments.json)

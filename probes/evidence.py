@@ -30,6 +30,48 @@ class Technique(StrEnum):
     SPECULATIVE_DECODING = "speculative-decoding"
 
 
+class ModelKind(StrEnum):
+    """What a model is by its structure, which decides what can be done to it, and never by its name.
+
+    The last two are known by what they do; of what they are made is left open.
+    """
+
+    DECODER = "autoregressive decoder"
+    MULTIMODAL_DECODER = "multimodal decoder"
+    STATE_SPACE_DECODER = "state-space decoder"
+    ENCODER_DECODER = "encoder-decoder"
+    SPEECH_ENCODER_DECODER = "speech encoder-decoder"
+    ENCODER = "transformer encoder"
+    FEED_FORWARD = "network without attention"
+    RECURRENT = "recurrent network"
+    DIFFUSION = "diffusion pipeline"
+    GENERATOR = "token generator"
+    FORWARD_ONLY = "one-pass network"
+
+
+_OPEN: Final = {
+    ModelKind.GENERATOR: frozenset(
+        {
+            ModelKind.DECODER,
+            ModelKind.MULTIMODAL_DECODER,
+            ModelKind.STATE_SPACE_DECODER,
+            ModelKind.ENCODER_DECODER,
+        }
+    ),
+    ModelKind.FORWARD_ONLY: frozenset({ModelKind.ENCODER, ModelKind.FEED_FORWARD, ModelKind.RECURRENT}),
+}
+
+
+def same_kind(one: ModelKind, other: ModelKind) -> bool:
+    """Tell whether two sources can both be right: one may leave open what the other tells."""
+    return one is other or other in _OPEN.get(one, ()) or one in _OPEN.get(other, ())
+
+
+def leaves_open(kind: ModelKind) -> bool:
+    """Tell a kind that is known by what the model does alone."""
+    return kind in _OPEN
+
+
 class ProvenanceKind(StrEnum):
     """How something is known, strongest first."""
 
@@ -80,6 +122,7 @@ class RunKind(StrEnum):
     CONTRACT = "contract"
     QUALITY = "quality"
     DECLARED = "declared"
+    WORKLOAD = "workload"
 
 
 class CapabilityState(StrEnum):
@@ -138,6 +181,14 @@ class Setting(Model):
     provenance: Provenance
     default_of: str = ""
     without_effect: str = ""
+
+
+class KindClaim(Model):
+    """What one source says a model is. `where` is the file and field, or the answer, that says so."""
+
+    kind: ModelKind
+    where: str
+    provenance: Provenance
 
 
 class Metric(Model):
@@ -400,6 +451,7 @@ class Run(Model):
     survey: dict[str, Endpoint] = {}
     serving_sha256: str | Missing
     settings: tuple[Setting, ...] = ()
+    kinds: Annotated[tuple[KindClaim, ...], Field(exclude_if=lambda kinds: not kinds)] = ()
     load: Load | Missing
     decoding: Decoding | Missing
     validity: Validity

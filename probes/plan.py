@@ -10,6 +10,7 @@ from enum import StrEnum
 from probes.errors import UsageError
 from probes.fleet import Fleet, ProbeLimits, reference_name, resolve
 from probes.micro.catalogue import Extent, of_extent
+from probes.workloads.catalogue import WORKLOADS, of_subject
 
 EMBEDDED = "embedded"
 _DEVICE_S = {Extent.QUICK: 65, Extent.CORE: 240, Extent.WHOLE: 320}
@@ -22,6 +23,7 @@ class Part(StrEnum):
     DEVICES = "devices"
     ENDPOINTS = "endpoints"
     MICRO = "micro"
+    WORKLOADS = "workloads"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,7 @@ class Plan:
     embedded: bool
     quick: bool
     steps: tuple[Step, ...]
+    workloads: tuple[str, ...] = ()
 
     @property
     def extent(self) -> Extent:
@@ -57,8 +60,19 @@ class Plan:
         return sum(step.about_s for step in self.steps)
 
 
-def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], services: Collection[str], quick: bool) -> Plan:
+def plan(
+    fleet: Fleet,
+    environ: Mapping[str, str],
+    *,
+    parts: Collection[Part],
+    services: Collection[str],
+    quick: bool,
+    installed: Collection[str] = (),
+) -> Plan:
     """Lay out a run. Empty `parts` means all of them; `services` narrows it to those services and what declares them.
+
+    `installed` are the workloads whose packages are here: the others run only where the part is named, and say so. A
+    quick run leaves all of them out unless it is named.
 
     Raises:
         UsageError: a service that the inventory does not know, or that has no address to ask.
@@ -77,10 +91,14 @@ def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], s
     if Part.DECLARED in parts and not declared:
         raise UsageError("declared: no file to read; expected `config` with a path, in a service of fleet.yml")
     chosen = tuple(part for part in (of_services if services else Part) if not parts or part in parts)
-    chosen = tuple(part for part in chosen if part is not Part.DECLARED or declared)
+    here = () if quick else installed
+    workloads = tuple(one.subject for one in WORKLOADS if one.subject in here or Part.WORKLOADS in parts)
+    empty = {Part.DECLARED: not declared, Part.WORKLOADS: not workloads}
+    chosen = tuple(part for part in chosen if not empty.get(part))
     embedded = not services or EMBEDDED in services
     extent = _extent(chosen, quick=quick)
     steps = [step for part in chosen for step in _steps(part, fleet, environ, asked, embedded=embedded, extent=extent)]
+    steps += _of_workloads(workloads, installed, quick=quick) if Part.WORKLOADS in chosen else []
     return Plan(
         parts=chosen,
         services=asked if Part.ENDPOINTS in chosen else (),
@@ -88,6 +106,7 @@ def plan(fleet: Fleet, environ: Mapping[str, str], *, parts: Collection[Part], s
         embedded=embedded and Part.ENDPOINTS in chosen,
         quick=quick,
         steps=tuple(steps),
+        workloads=workloads if Part.WORKLOADS in chosen else (),
     )
 
 
@@ -127,7 +146,7 @@ def _steps(
                 load="SmolLM2-135M, at least 6 repetitions a side",
                 about_s=one.about_s[extent],
             )
-    else:
+    elif part is Part.ENDPOINTS:
         if embedded:
             yield Step(
                 part=part,
@@ -140,6 +159,18 @@ def _steps(
             service = fleet.services[name]
             if service.url is not None:
                 yield _ask(name, service.url, service.probing, environ)
+
+
+def _of_workloads(subjects: Collection[str], installed: Collection[str], *, quick: bool) -> Iterator[Step]:
+    for one in map(of_subject, subjects):
+        there = one.subject in installed
+        yield Step(
+            part=Part.WORKLOADS,
+            subject=one.title.lower(),
+            target="this machine" if there else f"not installed: {', '.join(one.needs)}",
+            load=f"{one.package}: one at a time, and {one.arms[1].name}" if there else "none",
+            about_s=(one.quick_s if quick else one.about_s) if there else 0,
+        )
 
 
 def _ask(name: str, url: str, limits: ProbeLimits, environ: Mapping[str, str]) -> Step:

@@ -9,17 +9,19 @@ from pathlib import Path
 from probes.archive import write_run
 from probes.context import Context
 from probes.declared.probe import probe_declared
+from probes.declared.shape import read_shape
 from probes.devices import probe as devices
 from probes.endpoints.embedded.server import running
 from probes.endpoints.probe import INTERRUPTED, Target, probe_endpoint, survey
 from probes.errors import ProbeError
-from probes.evidence import Endpoint, EndpointState, Run, RunKind
+from probes.evidence import Endpoint, EndpointState, KindClaim, Provenance, ProvenanceKind, Run, RunKind
 from probes.files import ensure_writable
 from probes.fleet import Fleet, RuntimeName
 from probes.micro.catalogue import Extent, of_extent
 from probes.micro.probe import probe_micro
 from probes.model import prepare_model
 from probes.plan import EMBEDDED, Part, Plan
+from probes.workloads.probe import probe_workloads
 
 _BUDGETS = {Extent.QUICK: devices.QUICK, Extent.CORE: devices.BESIDE_OTHER_PARTS, Extent.WHOLE: devices.WHOLE}
 
@@ -67,6 +69,9 @@ def _part(
         # One at a time, so that Ctrl-C in the second keeps the first.
         for one in of_extent(plan.extent):
             yield probe_micro(context, model, only=(one.subject,), extent=plan.extent)
+    elif part is Part.WORKLOADS:
+        model = prepare_model(context.cache)
+        yield from ([run] for run in probe_workloads(context, plan.workloads, model.ir))
     else:
         if plan.embedded:
             yield [_embedded(fleet, context)]
@@ -106,5 +111,11 @@ def _embedded(fleet: Fleet, context: Context) -> Run:
             endpoint=Endpoint(url=_STARTED_HERE, state=EndpointState.FAILED, detail=words),
             invalid=("the embedded service did not start",),
         )
-    # No path of OVMS tells what the weights are; here they are known, because this process started the service.
-    return run.model_copy(update={"model": model.facts})
+    # No path of OVMS tells what the model is and how its weights are stored; here it is known, because this process
+    # started the service.
+    observed = Provenance(kind=ProvenanceKind.OBSERVED, date=run.date, source=run.id)
+    served = tuple(
+        KindClaim(kind=told.value, where=told.where, provenance=observed)
+        for told in read_shape(model.ir, "the served model").kinds
+    )
+    return run.model_copy(update={"model": model.facts, "kinds": (*served, *run.kinds)})

@@ -25,6 +25,8 @@ from gen.knowledge.schema import (
     KnownConflict,
     KnownFact,
     Method,
+    ModelEntry,
+    ModelFile,
     News,
     Release,
     ReleaseFile,
@@ -37,7 +39,7 @@ from gen.knowledge.spelling import Dialect, SpellingFile
 from gen.versions import Version, known_version, parse_version
 from probes import strictyaml
 from probes.errors import InputError, Problem
-from probes.evidence import Technique
+from probes.evidence import ModelKind, Technique
 from probes.fleet import ServiceKind
 from probes.schema import Model
 
@@ -58,6 +60,7 @@ class Knowledge:
     sources: MappingProxyType[str, Source]
     techniques: MappingProxyType[Technique, TechniqueEntry]
     instead: MappingProxyType[ServiceKind, str]
+    models: MappingProxyType[ModelKind, ModelEntry]
     controls: MappingProxyType[Engine, tuple[Control, ...]]
     dialects: MappingProxyType[Engine, Dialect]
     checklist: tuple[Item, ...]
@@ -185,10 +188,12 @@ def read_knowledge(folder: Path = _FOLDER) -> tuple[Knowledge, tuple[Problem, ..
     controls = [file for name in names if (file := part(name, ControlFile, nothing)) is not nothing]
     sources = part("sources.yaml", SourceFile, SourceFile(sources=())).sources
     dialects = part("spellings.yaml", SpellingFile, SpellingFile(dialects=())).dialects
+    models = part("models.yaml", ModelFile, ModelFile(models=())).models
     knowledge = Knowledge(
         sources=MappingProxyType({source.id: source for source in sources}),
         techniques=MappingProxyType({entry.technique: entry for entry in techniques.techniques}),
         instead=MappingProxyType({kind: note.instead for kind, note in techniques.kinds.items()}),
+        models=MappingProxyType({entry.model: entry for entry in models}),
         controls=MappingProxyType({file.engine: file.controls for file in controls}),
         dialects=MappingProxyType({dialect.engine: dialect for dialect in dialects}),
         checklist=part("checklist.yaml", ChecklistFile, ChecklistFile(items=())).items,
@@ -214,6 +219,7 @@ def _release(bound: Bound | None) -> Version | None:
 def _problems(knowledge: Knowledge, sources: Iterable[Source], engines: list[Engine]) -> Iterator[Problem]:
     """Find what no single entry can see: doubled ids, dangling sources, ranges without a day, gaps."""
     entries: list[tuple[str, Known]] = [("techniques.yaml", entry) for entry in knowledge.techniques.values()]
+    entries += [("models.yaml", entry) for entry in knowledge.models.values()]
     entries += [(f"controls/{engine}.yaml", c) for engine, items in knowledge.controls.items() for c in items]
     entries += [("facts.yaml", fact) for fact in knowledge.facts]
     entries += [("conflicts.yaml", conflict) for conflict in knowledge.conflicts]
@@ -295,6 +301,9 @@ def _gaps(knowledge: Knowledge) -> Iterator[Problem]:
                 yield Problem(
                     place=f"{_place('techniques.yaml')}: {entry.id}", found=f"lacks kind {kind!s}", expected="every kind"
                 )
+    for model in ModelKind:
+        if model not in knowledge.models:
+            yield Problem(place=_place("models.yaml"), found=f"lacks {model!s}", expected="every kind of model")
     for kind in ServiceKind:
         if kind not in knowledge.instead:
             yield Problem(place=f"{_place('techniques.yaml')}: kinds", found=f"lacks {kind!s}", expected="every kind")

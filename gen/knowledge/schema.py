@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from gen.versions import parse_version
 from gen.words import Applicability
-from probes.evidence import Scalar, Technique
+from probes.evidence import ModelKind, Scalar, Technique
 from probes.fleet import RuntimeName, ServiceKind
 from probes.schema import Model
 
@@ -313,6 +313,16 @@ class SourceFile(Model):
     sources: tuple[Source, ...]
 
 
+class Trait(StrEnum):
+    """What a model is made of or does, as far as a technique asks for it."""
+
+    WEIGHTS = "weights"
+    ATTENTION = "attention"
+    DECODE = "token-by-token decode"
+    KV_CACHE = "kv cache"
+    TEXT_CONTEXT = "text context"
+
+
 class KindEntry(Model):
     """Whether a technique bears on a kind of service, and the sentence that says why."""
 
@@ -321,14 +331,44 @@ class KindEntry(Model):
 
 
 class TechniqueEntry(Known):
-    """What a technique is, what it needs, where it pays and to which kinds of service it applies."""
+    """What a technique is, what it needs, where it pays and to which kinds of service it applies.
+
+    `requires` are the traits without which there is nothing to apply it to. `kinds` speaks of services of which
+    nothing but the inventory's word is known.
+    """
 
     technique: Technique
     about: Sentence
     needs: tuple[Sentence, ...]
+    requires: Annotated[tuple[Trait, ...], Field(min_length=1)]
     subject: str | None = None
     pays_in: tuple[str, ...] = ()
     kinds: dict[ServiceKind, KindEntry]
+
+
+class ModelEntry(Known):
+    """A kind of model by its traits: those it has and those it lacks, each with the sentence that says so.
+
+    `serves` are the kinds of service it may stand behind, the commonest first. `otherwise` is for techniques of which
+    more than the traits decides.
+    """
+
+    model: ModelKind
+    about: Sentence
+    serves: Annotated[tuple[ServiceKind, ...], Field(min_length=1)]
+    has: dict[Trait, Sentence]
+    lacks: dict[Trait, Sentence]
+    otherwise: dict[Technique, KindEntry] = {}
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if set(self.has) ^ set(self.lacks) != set(Trait):
+            raise ValueError("each trait once, in `has` or in `lacks`")
+        return self
+
+
+class ModelFile(Model):
+    models: tuple[ModelEntry, ...]
 
 
 class KindNote(Model):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from gen.markdown import NOTHING, Markdown, code, line, sentence, span, text
 from gen.pages.atlas import Atlas
-from gen.pages.marks import absent, chip
+from gen.pages.marks import absent, chip, known
 from gen.spread import quantity
 from gen.tables import Layout, columns, table
 from probes.evidence import Host, HostTuning, Missing, Run, Scalar
@@ -49,6 +49,9 @@ def conditions(atlas: Atlas, run: Run) -> Iterator[ENTRY]:
     yield "device", absent(device) if isinstance(device, Missing) else text(f"{device.name}: {device.full_name}")
     yield "runtime", runtime(run)
     yield from _model(run)
+    for claim in run.kinds:
+        told = line(text(claim.kind.value), known(claim.provenance.kind))
+        yield "kind of model", line(told, span(text(claim.where), "note"), by="<br>")
     yield from _endpoint(run)
     yield "serving configuration", _value(run.serving_sha256, as_code=True)
     yield from _load(run)

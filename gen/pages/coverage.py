@@ -1,4 +1,4 @@
-"""Which techniques bear on which workload, and why."""
+"""Which techniques bear on which workload, why, and how it is known what each model is."""
 
 from __future__ import annotations
 
@@ -6,26 +6,32 @@ from collections.abc import Iterator
 
 from gen import paths
 from gen.coverage import WorkloadCoverage, coverage
-from gen.markdown import NOTHING, Markdown, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, bullets, code, heading, line, link, paragraphs, sentence, span, text
+from gen.modelkind import Claim, KnownKind
 from gen.pages.atlas import Atlas, Spot
-from gen.pages.marks import chip
+from gen.pages.machine import machine_link
+from gen.pages.marks import age_limit, chip, dated, known
 from gen.pages.page import Page
+from gen.pages.workloads import technique_tables
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES, Applicability
-from probes.evidence import slug
+from gen.workloads import measured_workloads
+from probes.evidence import ProvenanceKind, slug
 
 HERE = "coverage.md"
 
 
 def pages(atlas: Atlas) -> Iterator[Page]:
     """Write the page of workloads."""
-    rows = coverage(atlas.corpus.fleet, atlas.corpus.knowledge)
+    kinds = {service.name: service.known for service in atlas.fleet.services}
+    rows = coverage(atlas.corpus.fleet, atlas.corpus.knowledge, kinds)
     overview = table(
-        columns("Workload", "What governs it", "Applies", "In another form", "Does not apply"),
+        columns("Workload", "What it is", "What governs it", "Applies", "In another form", "Does not apply"),
         [
             (
                 link(text(row.title), f"#{slug(row.workload)}", "technique"),
+                _what_they_are([kinds[name] for name in row.services]),
                 sentence(row.summary),
                 _named(row, Applicability.APPLIES),
                 _named(row, Applicability.DIFFERENT, Applicability.ON_HOST),
@@ -36,9 +42,39 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         Layout.CARDS,
         "coverage",
     )
-    intro = text("A technique bears on a workload because of what its models do, never because of what they are called.")
-    body = paragraphs(intro, overview, *(_workload(atlas, row) for row in rows), _left_out(atlas, rows))
+    intro = text(
+        "A technique bears on a workload because of what its models do, never because of what they are called. What a model is "
+        "comes from its files or from its own answers; where neither is at hand, the inventory's word stands, as declared."
+    )
+    own = [_workload(atlas, row, kinds) for row in rows]
+    body = paragraphs(intro, overview, *own, _left_out(atlas, rows), *_measured(atlas))
     yield Page(path=HERE, title="Workload coverage", body=body, trail=(("Matrix", "index.md"),))
+
+
+def _what_they_are(found: list[KnownKind]) -> Markdown:
+    """Name the kinds of a workload's models, each with the strongest way in which it is known."""
+    told = [(one.model.value if one.model else one.word.value, _provenance(one)) for one in found]
+    return line(*(line(text(kind), known(how)) for kind, how in dict.fromkeys(told)), by="<br>")
+
+
+def _provenance(one: KnownKind) -> ProvenanceKind:
+    return one.strongest.provenance if one.strongest else ProvenanceKind.DECLARED
+
+
+def kind_claims(atlas: Atlas, name: str, one: KnownKind, here: str) -> Markdown:
+    """Tell everything that says what a service's model is, the strongest first, and whether it agrees."""
+    entry, fleet = atlas.corpus.fleet.services[name], atlas.corpus.fleet
+    declared = dated(entry.as_of or fleet.as_of, atlas.today, fleet.policies.freshness.declaration_days)
+    word = line(text(one.word.value), known(ProvenanceKind.DECLARED), span(line(text("in the inventory"), declared), "note"))
+    said = [_claim(atlas, claim, here) for claim in one.claims]
+    drifts = [span(text(f"drift: {drift}"), "drift") for drift in one.drift(atlas.corpus.knowledge)]
+    return line(*said, word, *drifts, by="<br>")
+
+
+def _claim(atlas: Atlas, claim: Claim, here: str) -> Markdown:
+    limit = age_limit(claim.provenance, atlas.corpus.fleet.policies.freshness)
+    where = line(code(claim.where), dated(claim.date, atlas.today, limit), atlas.run(here, claim.run, text("run")))
+    return line(text(claim.kind.value), known(claim.provenance), span(where, "note"))
 
 
 def _named(row: WorkloadCoverage, *wanted: Applicability) -> Markdown:
@@ -53,8 +89,15 @@ def _named(row: WorkloadCoverage, *wanted: Applicability) -> Markdown:
     return line(*titles, by=", ") or span(text("none"), "note")
 
 
-def _workload(atlas: Atlas, row: WorkloadCoverage) -> Markdown:
-    services = line(*(atlas.service(HERE, Spot(scope=FLEET, name=name)) for name in row.services), by=", ")
+def _workload(atlas: Atlas, row: WorkloadCoverage, kinds: dict[str, KnownKind]) -> Markdown:
+    services = bullets(
+        line(
+            line(atlas.service(HERE, Spot(scope=FLEET, name=name)), by=""),
+            kind_claims(atlas, name, kinds[name], HERE),
+            by=": ",
+        )
+        for name in row.services
+    )
     body = [
         (
             link(text(TECHNIQUE_TITLES[technique]), paths.relative(f"techniques/{technique.value}.md", HERE), "technique"),
@@ -65,7 +108,8 @@ def _workload(atlas: Atlas, row: WorkloadCoverage) -> Markdown:
     ]
     return paragraphs(
         heading(2, text(row.title), slug(row.workload)),
-        span(line(text("Services:"), services), "meta"),
+        text("Services, and how it is known what each of them serves:"),
+        services,
         table(columns("Technique", "Bearing", "Why"), body, Layout.CARDS, "bearing"),
     )
 
@@ -77,3 +121,24 @@ def _left_out(atlas: Atlas, rows: tuple[WorkloadCoverage, ...]) -> Markdown:
         return NOTHING
     named = line(*(atlas.service(HERE, Spot(scope=FLEET, name=name)) for name in others), by=", ")
     return paragraphs(heading(2, text("In no workload"), "in-no-workload"), named)
+
+
+def _measured(atlas: Atlas) -> Iterator[Markdown]:
+    """Show the models that machines ran, where nothing is declared and everything was seen."""
+    yield heading(2, text("Models that write no text, run for real"), "measured")
+    found = [
+        (scope, workloads)
+        for scope in atlas.machine_paths
+        if (workloads := measured_workloads(run for run in atlas.runs if atlas.scope_of(run) == scope))
+    ]
+    if not found:
+        yield line(text("None was run yet. To run small ones that packages ship:"), code("nox -s probe -- workloads"))
+        return
+    yield text(
+        "Small models that packages ship, compiled and asked on a machine: what does not apply to them was asked of the "
+        "runtime, and its own words say so. Numbers stand on the page of the machine."
+    )
+    for number, (scope, workloads) in enumerate(found, 1):
+        yield heading(3, text(f"On {atlas.client_alias(scope)}"), f"measured-{number}")
+        yield line(text("Measured:"), machine_link(atlas, scope, HERE), span(text("local"), "badge"))
+        yield technique_tables(atlas, workloads, HERE)

@@ -126,7 +126,7 @@ def _of_one_runtime(runs: Sequence[Run], newest: Run) -> list[Run]:
 def _capabilities(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
     """Show what each run was answered that no newer one was: a short run must not hide what a whole one proved."""
     newest = runs[0]
-    if not any(run.capabilities for run in runs):
+    if newest.kind is not RunKind.DEVICES or not any(run.capabilities for run in runs):
         return not_measured("no run asked this device for anything")
     shown = [text("Each was asked for by running it, not by reading a property.")]
     known: set[tuple[str, str]] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gen import paths
 from gen.markdown import Markdown, bullets, code, heading, line, link, paragraphs, span, text
@@ -12,7 +12,10 @@ from gen.pages.marks import dated
 from gen.pages.matrix import matrix
 from gen.pages.page import Page
 from gen.pages.run import run_table
+from gen.pages.workloads import measured_table
 from gen.tables import Layout, columns, table
+from gen.workloads import measured_workloads
+from probes.evidence import Run
 
 INDEX = "machines/index.md"
 
@@ -68,6 +71,7 @@ def _page(atlas: Atlas, scope: str) -> Page:
         matrix(atlas, scope, here) if scope in atlas.assessments else text("No technique is assessed for this machine."),
         heading(2, text("Services"), "services"),
         bullets(services) if services else text("No service of this machine was measured."),
+        *_workloads(atlas, runs, here),
         heading(2, text("Devices"), "devices"),
         bullets(devices) if devices else text("No device was listed by a runtime."),
         heading(2, text("The machine"), "machine"),
@@ -78,3 +82,12 @@ def _page(atlas: Atlas, scope: str) -> Page:
     )
     trail = (("Matrix", "index.md"), ("Machines", INDEX))
     return Page(path=here, title=atlas.client_alias(scope), body=body, trail=trail, contents=False)
+
+
+def _workloads(atlas: Atlas, runs: Sequence[Run], here: str) -> Iterator[Markdown]:
+    """Show the models that write no text, where any was run."""
+    if found := measured_workloads(runs):
+        yield heading(2, text("Models that write no text"), "workloads")
+        why = link(text("workload coverage"), paths.relative("coverage.md#measured", here))
+        yield line(text("Which technique bears on each, and what running it showed:"), Markdown(f"{why}."))
+        yield measured_table(atlas, found, here)

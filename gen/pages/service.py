@@ -13,6 +13,7 @@ from gen.pages import checklist, planners
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import ENTRY, entries
+from gen.pages.coverage import kind_claims
 from gen.pages.machine import machine_link
 from gen.pages.marks import age_limit, chip, dated, not_measured, scalar, unknown
 from gen.pages.page import Page
@@ -63,7 +64,9 @@ def _identity(atlas: Atlas, spot: Spot, entry: Service | None, here: str) -> Ite
         yield "in the inventory", text("no; it speaks for its own machine only")
         return
     fleet = atlas.corpus.fleet
-    yield "kind", text(entry.kind.value)
+    service = atlas.service_view(spot)
+    told = service is not None and service.known.claims
+    yield "kind", kind_claims(atlas, spot.name, service.known, here) if service and told else text(entry.kind.value)
     yield "runtime", text("none; it only shares a card") if entry.runtime is RuntimeName.NONE else text(entry.runtime.value)
     yield (
         "runtime version",

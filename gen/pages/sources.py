@@ -23,6 +23,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         source
         for entry in (
             *known.techniques.values(),
+            *known.models.values(),
             *known.facts,
             *known.conflicts,
             *known.cards,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from gen.assessment import Assessment, Cell, Fact
-from gen.techniques.grounds import contradicted, fleet_fact, setting_facts
+from gen.coverage import in_doubt
+from gen.techniques.grounds import contradicted, fleet_fact, kind_facts, setting_facts
 from gen.techniques.wording import capital, listing
 from gen.view import RELEASE, ServiceView, View
 from gen.words import Applicability, Decision, State, Verdict
@@ -43,6 +44,8 @@ def cells(view: View, technique: Technique, controls: Controls, decide: Decide) 
 
 def _cell(view: View, service: ServiceView, technique: Technique, controls: tuple[str, ...], decide: Decide) -> Cell:
     bearing = service.bearing(technique)
+    if in_doubt(service.known, technique, view.knowledge):
+        return _doubtful(view, service, technique)
     if bearing.applicability is Applicability.DOES_NOT_APPLY:
         state, decision = State.NOT_APPLICABLE, Decision.NOT_APPLICABLE
         return _plain(service, technique, state, decision, bearing.why)
@@ -67,6 +70,14 @@ def _cell(view: View, service: ServiceView, technique: Technique, controls: tupl
         summary = f"Its address did not answer: {service.endpoint.state}{detail}."
         return cell.model_copy(update={"state": State.NOT_REACHABLE, "decision": Decision.INVESTIGATE, "summary": summary})
     return cell
+
+
+def _doubtful(view: View, service: ServiceView, technique: Technique) -> Cell:
+    """Decide nothing while sources disagree on what the model is in a way that matters here."""
+    drift = service.known.drift(view.knowledge)
+    summary = f"Sources disagree on what its model is: {'; '.join(drift)}."
+    cell = _plain(service, technique, State.UNKNOWN, Decision.INVESTIGATE, summary)
+    return cell.model_copy(update={"drift": drift, "facts": kind_facts(view, service)})
 
 
 def _release(view: View, service: ServiceView) -> tuple[Fact, ...]:

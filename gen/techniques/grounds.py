@@ -8,6 +8,7 @@ from datetime import date
 from gen.assessment import Conflict, Fact, Ref, RefKind
 from gen.knowledge import Control, Engine, Release, Role
 from gen.knowledge.schema import ENGINE_TITLES, Condition, Known, KnownConflict, KnownFact, Supports, same_value
+from gen.modelkind import Claim
 from gen.spread import quantity
 from gen.techniques.wording import capital, listing
 from gen.verdict import Comparison
@@ -59,6 +60,24 @@ def contradicted(view: View, service: ServiceView, controls: Iterable[str]) -> t
         where = f"/{sighting.source}" if sighting.in_file else ""
         found.setdefault(f"{fact.id}/{fact.provenance}{where}", fact)
     return tuple(fact.model_copy(update={"id": key}) for key, fact in found.items())
+
+
+def kind_facts(view: View, service: ServiceView) -> tuple[Fact, ...]:
+    """State what each source says that the model of a service is."""
+    word = service.known.word
+    told = fleet_fact(view, f"services/{service.name}/kind", word.value, f"{service.title}: declared for {word}.")
+    return (told, *(_kind_fact(service, number, claim) for number, claim in enumerate(service.known.claims, 1)))
+
+
+def _kind_fact(service: ServiceView, number: int, claim: Claim) -> Fact:
+    return Fact(
+        id=f"{service.name}/model-kind/{number}",
+        value=claim.kind.value,
+        text=f"{service.title}: {claim.where} says {claim.kind}.",
+        provenance=claim.provenance,
+        date=claim.date,
+        ref=Ref(kind=RefKind.RUN, target=claim.run),
+    )
 
 
 def fleet_fact(view: View, path: str, value: str, text: str) -> Fact:

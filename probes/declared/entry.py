@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from probes.declared.shape import ModelShape
-from probes.evidence import Scalar, Technique
+from probes.evidence import ModelKind, Scalar, Technique
 from probes.fleet import ConfigKind
+from probes.told import Told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +31,17 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One file read. `facts` bear on no technique; `unread` are options that were seen and not understood, by name."""
+    """One file read. `facts` bear on no technique; `unread` are options that were seen and not understood, by name.
+
+    `kinds` is what it says that the model is, one entry per place that says so.
+    """
 
     kind: ConfigKind
     entries: tuple[Entry, ...] = ()
     facts: Mapping[str, JsonValue] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     shape: ModelShape | None = None
+    kinds: tuple[Told[ModelKind], ...] = ()
 
 
 def joined(kind: ConfigKind, readings: Iterable[Reading]) -> Reading:
@@ -45,12 +50,14 @@ def joined(kind: ConfigKind, readings: Iterable[Reading]) -> Reading:
     facts: dict[str, JsonValue] = {}
     unread: tuple[str, ...] = ()
     shape: ModelShape | None = None
+    kinds: tuple[Told[ModelKind], ...] = ()
     for one in readings:
         entries += one.entries
         facts = {**one.facts, **facts}
         unread += one.unread
         shape = shape or one.shape
-    return Reading(kind=kind, entries=entries, facts=facts, unread=tuple(dict.fromkeys(unread)), shape=shape)
+        kinds += one.kinds
+    return Reading(kind=kind, entries=entries, facts=facts, unread=tuple(dict.fromkeys(unread)), shape=shape, kinds=kinds)
 
 
 def settled(entries: Iterable[Entry]) -> tuple[Entry, ...]:

@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError, EncodeError
 from pydantic import JsonValue
 
-from probes.declared import plugin
+from probes.declared import kind, plugin
 from probes.declared.complaint import refuse, shown, usable
 from probes.declared.entry import Entry, Reading, without_effect
 from probes.declared.protos import CALCULATORS, GRAPH, LLM, PACKAGE, message_class, pool
@@ -94,7 +94,9 @@ def read_graph(text: str, name: str, version: str | None, first_line: int = 1) -
     entries = [*_queue(text, name, first_line)]
     for options in speaking:
         entries += _entries(options, name, lines, default_of(*DEFAULTS, version))
-    return Reading(kind=ConfigKind.GRAPH, entries=tuple(entries), facts=facts)
+    pipeline = _enum(speaking[0], "pipeline_type") if speaking else ""
+    kinds = tuple(kind.of_calculators([options.DESCRIPTOR.name for _, options in nodes], pipeline, name))
+    return Reading(kind=ConfigKind.GRAPH, entries=tuple(entries), facts=facts, kinds=kinds)
 
 
 def _parse(text: str, name: str, first_line: int) -> Any:

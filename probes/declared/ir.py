@@ -10,6 +10,7 @@ from typing import Final
 from xml.parsers import expat
 
 from probes.declared.complaint import refuse
+from probes.declared.network import Network, attention_layers, matters
 
 MAX_BYTES: Final = 512 * 2**20
 _CHUNK: Final = 2**20
@@ -30,6 +31,7 @@ class Ir:
     states: Mapping[str, tuple[int | None, ...]]
     inputs: frozenset[str]
     runtime_info: Mapping[str, str]
+    network: Network
 
     @property
     def precision(self) -> tuple[str, str] | None:
@@ -81,7 +83,14 @@ def read_ir(path: Path, name: str) -> Ir:
         raise refuse(name, f"cannot be read ({exc.strerror})", "a readable file") from exc
     if reader.root != "net":
         raise refuse(name, f"begins with <{reader.root[:40]}>", "<net>, an OpenVINO IR")
-    return Ir(weights=reader.weights, states=reader.states, inputs=frozenset(reader.inputs), runtime_info=reader.runtime_info)
+    inputs = frozenset(reader.inputs)
+    network = Network(
+        inputs=inputs,
+        states=tuple(reader.states),
+        operations=reader.operations,
+        attention=attention_layers(reader.operations, reader.edges, reader.types),
+    )
+    return Ir(weights=reader.weights, states=reader.states, inputs=inputs, runtime_info=reader.runtime_info, network=network)
 
 
 class _EntityError(Exception):
@@ -97,6 +106,9 @@ class _Reader:
         self.states: dict[str, tuple[int | None, ...]] = {}
         self.inputs: set[str] = set()
         self.runtime_info: dict[str, str] = {}
+        self.operations: dict[str, int] = {}
+        self.types: dict[str, str] = {}
+        self.edges: list[tuple[str, str]] = []
         self._layer: Mapping[str, str] = {}
         self._path: list[str] = []
         self.parser = expat.ParserCreate()
@@ -112,15 +124,28 @@ class _Reader:
         self._path.append(tag)
         if tag == "layer":
             self._layer = attributes
-            if attributes.get("type") == "Parameter" and len(self.inputs) < _MAX_VALUES:
+            self._count(attributes.get("type", ""), attributes.get("id", ""))
+            outermost = self._path == ["net", "layers", "layer"]
+            if attributes.get("type") == "Parameter" and outermost and len(self.inputs) < _MAX_VALUES:
                 self.inputs.add(attributes.get("name", ""))
         elif tag == "data" and self._path[-2:-1] == ["layer"]:
             self._data(attributes)
+        elif tag == "edge" and self._path == ["net", "edges", "edge"]:
+            ends = attributes.get("from-layer", ""), attributes.get("to-layer", "")
+            if ends[0] in self.types and ends[1] in self.types:
+                self.edges.append(ends)
         elif "value" in attributes and self._path[:2] == ["net", "rt_info"] and len(self.runtime_info) < _MAX_VALUES:
             self.runtime_info["/".join(self._path[2:])] = attributes["value"][:200]
 
     def _end(self, _tag: str) -> None:
         self._path.pop()
+
+    def _count(self, operation: str, id: str) -> None:
+        """Count an operation; those in the body of another have numbers of their own, so that no edge is followed there."""
+        if operation in self.operations or len(self.operations) < _MAX_VALUES:
+            self.operations[operation] = self.operations.get(operation, 0) + 1
+        if matters(operation) and self._path == ["net", "layers", "layer"]:
+            self.types[id] = operation
 
     def _data(self, attributes: Mapping[str, str]) -> None:
         kind = self._layer.get("type")

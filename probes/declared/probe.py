@@ -18,7 +18,17 @@ from probes.declared.entry import Entry, Reading, settled
 from probes.declared.reader import Source, read
 from probes.declared.shape import ModelShape
 from probes.errors import InputError, Problem
-from probes.evidence import FleetScope, Missing, MissingReason, Provenance, ProvenanceKind, Run, RunKind, Setting
+from probes.evidence import (
+    FleetScope,
+    KindClaim,
+    Missing,
+    MissingReason,
+    Provenance,
+    ProvenanceKind,
+    Run,
+    RunKind,
+    Setting,
+)
 from probes.fleet import ConfigFile, Fleet
 
 MAX_UNREAD = 50
@@ -49,6 +59,20 @@ class Declaration:
         ]
         kept = {id(entry) for entry in settled(entry for entry, _ in every)}
         return tuple(pair for pair in every if id(pair[0]) in kept)
+
+    @property
+    def kinds(self) -> tuple[KindClaim, ...]:
+        """What each file says that the model is, with the day of the file."""
+        return tuple(
+            KindClaim(
+                kind=told.value,
+                where=told.where,
+                provenance=Provenance(kind=ProvenanceKind.DECLARED, date=_dated(one.file.as_of), source=told.where),
+            )
+            for one in self.files
+            if isinstance(one.reading, Reading)
+            for told in one.reading.kinds
+        )
 
     @property
     def shape(self) -> ModelShape | None:
@@ -120,17 +144,22 @@ def _run(context: Context, declaration: Declaration, started_at: datetime) -> Ru
         scope=FleetScope(service=declaration.service),
         serving_sha256=serving,
         settings=settings,
+        kinds=declaration.kinds,
         native=native,
     )
 
 
-def _setting(entry: Entry, day: date | None) -> Setting:
+def _dated(day: date | None) -> date:
     assert day is not None, "Fleet.config_files dates every file"  # noqa: S101
+    return day
+
+
+def _setting(entry: Entry, day: date | None) -> Setting:
     return Setting(
         technique=entry.technique,
         control=entry.control,
         value=entry.value,
-        provenance=Provenance(kind=ProvenanceKind.DECLARED, date=day, source=entry.where),
+        provenance=Provenance(kind=ProvenanceKind.DECLARED, date=_dated(day), source=entry.where),
         default_of=entry.default_of,
         without_effect=entry.without_effect,
     )

@@ -14,7 +14,7 @@ from probes.declared.entry import Entry, Reading, joined
 from probes.declared.graph import read_graph
 from probes.declared.jsontext import mapping
 from probes.declared.launch import Launch, Word
-from probes.declared.shape import CONFIG, GENERATION, IR, ModelShape, read_shape
+from probes.declared.shape import GENERATION, ModelShape, describes_model, read_shape
 from probes.declared.text import read_text
 from probes.declared.yamltree import Tree, documents
 from probes.evidence import Technique
@@ -113,7 +113,7 @@ def _folder(source: Source) -> Reading:
     readings: list[Reading] = []
     if told:
         readings.append(read_graph(read_text(graph, f"{name}/{_GRAPH}"), f"{name}/{_GRAPH}", source.version))
-    if not told or any((source.path / file).exists() for file in (CONFIG, IR)) or any(source.path.glob("*.gguf")):
+    if not told or describes_model(source.path):
         readings.append(_of_shape(read_shape(source.path, name), ConfigKind.MODEL_FOLDER))
     if (source.path / GENERATION).is_file() and source.runtime in _GRAPHS:
         readings.append(_generation(source.path / GENERATION, f"{name}/{GENERATION}"))
@@ -134,9 +134,9 @@ def _generation(path: Path, place: str) -> Reading:
 def _of_shape(shape: ModelShape, kind: ConfigKind) -> Reading:
     precision = shape.weight_precision
     if precision is None:
-        return Reading(kind=kind, shape=shape)
+        return Reading(kind=kind, shape=shape, kinds=shape.kinds)
     one = Entry(technique=Technique.QUANTIZATION, control="weight_precision", value=precision.value, where=precision.where)
-    return Reading(kind=kind, entries=(one,), shape=shape)
+    return Reading(kind=kind, entries=(one,), shape=shape, kinds=shape.kinds)
 
 
 def _graph(text: str, source: Source) -> Reading:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from pydantic import JsonValue
 
+from probes.declared import kind
 from probes.declared.complaint import refuse, usable
-from probes.declared.ir import read_ir
+from probes.declared.ir import Ir, read_ir
 from probes.declared.jsontext import mapping
+from probes.declared.onnx import read_onnx
 from probes.declared.text import read_text
+from probes.evidence import ModelKind
 from probes.gguf import BrokenGgufError, Header, read_header
+from probes.told import Told
 
-T = TypeVar("T")
 CONFIG, GENERATION, IR = "config.json", "generation_config.json", "openvino_model.xml"
+_LANGUAGE, _ENCODER, _DECODER = "openvino_language_model.xml", "openvino_encoder_model.xml", "openvino_decoder_model.xml"
 _OPTIMUM: Final = "openvino_config.json"
+_GENERATING: Final = frozenset({ModelKind.DECODER, ModelKind.GENERATOR})
+_CTRANSLATE2: Final = "model.bin"
+_PIPELINE, _MODULES, _CARD = "model_index.json", "modules.json", "README.md"
 _MAX_JSON: Final = 8 * 2**20
 _PRECISIONS: Final = {"bfloat16": "BF16", "float16": "FP16", "float32": "FP32", "float64": "FP64"}
 # llama_ftype of llama.h: how a file mixes types, which the type of most weights does not tell.
@@ -29,19 +37,11 @@ _CONTEXT: Final = ("max_position_embeddings", "n_positions", "seq_len", "seq_len
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told(Generic[T]):
-    """A value and the place that tells it."""
-
-    value: T
-    where: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class ModelShape:
     """A model as its files describe it; None is what they do not tell.
 
     `head_size` counts numbers per head, `context_tokens` is what it was trained for. `stateful` says that a graph
-    keeps its KV cache itself, as the IR of a text generator does.
+    keeps its KV cache itself, as the IR of a text generator does. `kinds` is what each file says that it is.
     """
 
     architecture: Told[str] | None = None
@@ -55,6 +55,7 @@ class ModelShape:
     sliding_window: Told[int] | None = None
     vocab: Told[int] | None = None
     stateful: Told[bool] | None = None
+    kinds: tuple[Told[ModelKind], ...] = ()
 
     def kv_bytes_per_token(self, bytes_per_number: float) -> float | None:
         """Size the KV cache of one token: 2 x layers x KV heads x head size; None where a factor is not told."""
@@ -63,12 +64,13 @@ class ModelShape:
         return 2 * self.layers.value * self.kv_heads.value * self.head_size.value * bytes_per_number
 
     def filled(self, other: ModelShape) -> ModelShape:
-        """Fill what is not told here from another description."""
-        return ModelShape(**{one.name: getattr(self, one.name) or getattr(other, one.name) for one in fields(self)})
+        """Fill what is not told here from another description; what it is, each says for itself."""
+        filled = {one.name: getattr(self, one.name) or getattr(other, one.name) for one in fields(self)}
+        return ModelShape(**{**filled, "kinds": self.kinds + other.kinds})
 
     def document(self) -> dict[str, JsonValue]:
         """Write it for evidence."""
-        told = ((one.name, getattr(self, one.name)) for one in fields(self))
+        told = ((one.name, getattr(self, one.name)) for one in fields(self) if one.name != "kinds")
         return {name: {"value": value.value, "where": value.where} for name, value in told if value is not None}
 
 
@@ -81,6 +83,12 @@ def read_shape(path: Path, name: str) -> ModelShape:
     if path.is_dir():
         return _folder(path, name)
     return of_gguf(_gguf(path, name), name)
+
+
+def describes_model(path: Path) -> bool:
+    """Tell whether a folder holds any file that `read_shape` would describe a model by."""
+    named = (CONFIG, IR, _LANGUAGE, _DECODER, _PIPELINE, _CTRANSLATE2)
+    return any((path / file).exists() for file in named) or any(path.glob("*.gguf")) or any(path.glob("*.onnx"))
 
 
 def of_gguf(header: Header, where: str) -> ModelShape:
@@ -101,8 +109,8 @@ def of_gguf(header: Header, where: str) -> ModelShape:
     size = number("attention.key_length")
     if size is None and hidden and heads and heads.value:
         size = Told(value=hidden.value // heads.value, where=f"{hidden.where} / head_count")
-    kind = header.main_type
-    precision = None if kind is None else Told(value=kind.name, where=f"{where}: most of the weights")
+    stored = header.main_type
+    precision = None if stored is None else Told(value=stored.name, where=f"{where}: most of the weights")
     mixed = header.metadata.get("general.file_type")
     if isinstance(mixed, int) and mixed in _FILE_TYPES:
         precision = Told(value=_FILE_TYPES[mixed], where=f"{where}: general.file_type")
@@ -117,6 +125,7 @@ def of_gguf(header: Header, where: str) -> ModelShape:
         context_tokens=number("context_length"),
         sliding_window=number("attention.sliding_window"),
         vocab=number("vocab_size"),
+        kinds=tuple(kind.of_gguf(header, where)),
     )
 
 
@@ -124,28 +133,77 @@ def _folder(path: Path, name: str) -> ModelShape:
     shape = ModelShape()
     for part in _parts(path, name.rstrip("/")):
         shape = shape.filled(part)
+    versions = [one for one in path.iterdir() if one.name.isascii() and one.name.isdigit() and one.is_dir()]
+    if shape == ModelShape() and versions:
+        # OVMS keeps each version of a classic model in a folder of that number, and serves the highest.
+        last = max(versions, key=lambda one: int(one.name))
+        return _folder(last, f"{name.rstrip('/')}/{last.name}")
     if shape == ModelShape():
-        raise refuse(name, "describes no model", f"a folder with {CONFIG}, {IR} or a .gguf file")
-    return shape
+        raise refuse(name, "describes no model", f"a folder with {CONFIG}, {IR}, {_PIPELINE}, an .onnx or a .gguf file")
+    return shape.filled(_card(path, name.rstrip("/")))
 
 
 def _parts(path: Path, name: str) -> Iterator[ModelShape]:
     """Describe by the files that a runtime loads, the nearest to the weights first."""
-    for xml in (IR, "openvino_language_model.xml"):
-        if (path / xml).is_file():
-            yield _of_ir(path / xml, f"{name}/{xml}")
-            break
+    networks = tuple(_networks(path, name))
+    yield from networks
     ggufs = sorted(path.glob("*.gguf"))
     if len(ggufs) == 1:
         yield of_gguf(_gguf(ggufs[0], f"{name}/{ggufs[0].name}"), f"{name}/{ggufs[0].name}")
-    for file, read in ((_OPTIMUM, _of_optimum), (CONFIG, _of_config)):
+    if (path / _CTRANSLATE2).is_file():
+        with (path / _CTRANSLATE2).open("rb") as stream:
+            yield ModelShape(kinds=tuple(kind.of_ctranslate2(stream.read(80), f"{name}/{_CTRANSLATE2}")))
+    pooled = _pooled(path, name)
+    yield ModelShape(kinds=pooled)
+    # A class that could generate says nothing of a model that is pooled, or was exported to read all in one pass.
+    headless = bool(pooled) or any(told.value is ModelKind.ENCODER for one in networks for told in one.kinds)
+    for file, read in ((_OPTIMUM, _of_optimum), (CONFIG, _of_config), (_PIPELINE, _of_pipeline)):
         if (path / file).is_file():
             place = f"{name}/{file}"
-            yield read(mapping(read_text(path / file, place, _MAX_JSON), place, 1), place)
+            part = read(mapping(read_text(path / file, place, _MAX_JSON), place, 1), place)
+            yield replace(part, kinds=tuple(told for told in part.kinds if not (headless and told.value in _GENERATING)))
 
 
-def _of_ir(path: Path, place: str) -> ModelShape:
-    ir = read_ir(path, place)
+def _networks(path: Path, name: str) -> Iterator[ModelShape]:
+    """Describe the IR, or else the ONNX file, that a runtime would load."""
+    known = next((file for file in (IR, _LANGUAGE, _DECODER) if (path / file).is_file()), None)
+    single = [file for ending in ("*.xml", "*.onnx") for file in sorted(path.glob(ending))]
+    file = path / known if known else single[0] if len(single) == 1 else None
+    if file is None:
+        return
+    place = f"{name}/{file.name}"
+    if file.suffix == ".onnx":
+        yield ModelShape(kinds=(kind.of_network(read_onnx(file, place), place),))
+        return
+    ir = read_ir(file, place)
+    told = [kind.of_network(ir.network, place)]
+    if known == _LANGUAGE:
+        told = [Told(value=ModelKind.MULTIMODAL_DECODER, where=f"{place}: {ir.network.why}, for parts that see beside it")]
+    elif known == _DECODER and (path / _ENCODER).is_file():
+        place = f"{name}/{_ENCODER}"
+        told = [*kind.of_speech(read_ir(path / _ENCODER, place).network, place)]
+    yield replace(_of_ir(ir, f"{name}/{file.name}"), kinds=tuple(told))
+
+
+def _pooled(path: Path, name: str) -> tuple[Told[ModelKind], ...]:
+    file, place = path / _MODULES, f"{name}/{_MODULES}"
+    if not file.is_file():
+        return ()
+    try:
+        return tuple(kind.of_modules(json.loads(read_text(file, place, _MAX_JSON)), place))
+    except (ValueError, RecursionError) as exc:
+        raise refuse(place, "is not JSON", "a list of modules") from exc
+
+
+def _card(path: Path, name: str) -> ModelShape:
+    """Read the task that a model card names; a folder with nothing but a card describes no model."""
+    place = f"{name}/{_CARD}"
+    if not (path / _CARD).is_file():
+        return ModelShape()
+    return ModelShape(kinds=tuple(kind.of_card(read_text(path / _CARD, place, _MAX_JSON), place)))
+
+
+def _of_ir(ir: Ir, place: str) -> ModelShape:
     precision, cache = ir.precision, ir.cache()
     states = Told(value=ir.stateful, where=f"{place}: {len(ir.states)} ReadValue layers")
     shape = ModelShape(stateful=states)
@@ -201,7 +259,12 @@ def _of_config(document: Mapping[str, JsonValue], place: str) -> ModelShape:
         context_tokens=number(*_CONTEXT),
         sliding_window=number("sliding_window"),
         vocab=number("vocab_size"),
+        kinds=tuple(kind.of_config(document, place)),
     )
+
+
+def _of_pipeline(document: Mapping[str, JsonValue], place: str) -> ModelShape:
+    return ModelShape(kinds=tuple(kind.of_pipeline(document, place)))
 
 
 def _precision(document: Mapping[str, JsonValue], place: str) -> Told[str] | None:

@@ -14,9 +14,10 @@ from probes.endpoints.metrics import Sample, Scrape, ScrapeState
 from probes.endpoints.metrics import scrape as scrape_text
 from probes.endpoints.reading import NO_MODEL, NotTold, Reading, Replies, Seen, absences, document, nested, objects, unversioned
 from probes.endpoints.wire import Reply
-from probes.evidence import EndpointState, ModelState, Technique
+from probes.evidence import EndpointState, ModelKind, ModelState, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import count, string
+from probes.told import Told
 
 STATS, QUEUE = "/system_stats", "/prompt"
 _FOLDERS: Final = ("/models/checkpoints", "/models/diffusion_models")
@@ -71,6 +72,7 @@ class ComfyUi(Adapter):
         models = tuple(dict.fromkeys(name for path in _FOLDERS for name in _names(replies, path)))
         listed = any(isinstance(reply, Reply) and reply.status == 200 for path, reply in replies.items() if path in _FOLDERS)
         version = string(system.get("comfyui_version"))
+        where = next((f"its list of {path.rpartition('/')[2]}" for path in _FOLDERS if _names(replies, path)), "")
         return Reading(
             runtime=RuntimeName.COMFYUI,
             version=version if version not in {"", "unknown"} else unversioned("ComfyUI does not know its own version"),
@@ -79,6 +81,7 @@ class ComfyUi(Adapter):
             detail=NO_MODEL if listed and not models else "",
             models=tuple(ModelState(id=name, state="on disk") for name in models),
             why_not="ComfyUI makes images, not text",
+            kinds={"": Told(value=ModelKind.DIFFUSION, where=where)} if where else {},
             device=next((name for one in devices if (name := string(one.get("name")))), None),
             seen=seen,
             not_told=(

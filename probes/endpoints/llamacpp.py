@@ -27,9 +27,10 @@ from probes.endpoints.reading import (
     unversioned,
 )
 from probes.endpoints.wire import Reply
-from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelState, Technique
+from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelKind, ModelState, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import count, string
+from probes.told import Told
 
 HEALTH, PROPS, SLOTS = "/health", "/props", "/slots"
 _DEFAULTS_OF: Final = "llama.cpp of late 2026 (tools/server/README.md @00dc8057)"
@@ -102,6 +103,7 @@ class LlamaCpp(Adapter):
             loadable=() if loading else tuple(model.id for model in models if model.state == "unloaded"),
             why_not="" if askable else "no model is loaded, and a request would load one",
             facts={string(entry.get("id")): _facts(entry) for entry in entries},
+            kinds=_kinds(props),
             seen=seen,
             not_told=(
                 *silences(_SILENT, _WHY_SILENT, default_of=_DEFAULTS_OF, seen=seen),
@@ -136,6 +138,14 @@ def _facts(entry: Mapping[str, JsonValue]) -> ModelFacts:
         quantization=string(_meta(entry).get("ftype")) or silent,
         bytes=count(_meta(entry).get("size")) or silent,
     )
+
+
+def _kinds(props: Mapping[str, JsonValue]) -> dict[str, Told[ModelKind]]:
+    """Tell a model that reads more than text. Its list says `completion` of every model, and so nothing."""
+    modalities = props.get("modalities")
+    others = [name for name, there in modalities.items() if there is True] if isinstance(modalities, dict) else []
+    where = f"GET {PROPS} modalities {', '.join(others)}"
+    return {"": Told(value=ModelKind.MULTIMODAL_DECODER, where=where)} if others else {}
 
 
 def _seen(entries: tuple[Mapping[str, JsonValue], ...], props: Mapping[str, JsonValue]) -> Iterator[Seen]:

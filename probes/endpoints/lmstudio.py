@@ -30,9 +30,10 @@ from probes.endpoints.reading import (
     unversioned,
 )
 from probes.endpoints.wire import Reply
-from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelState, Scalar, Technique
+from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelKind, ModelState, Scalar, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import count, string
+from probes.told import Told
 
 # REST v1 came with 0.4 and tells the settings of loaded instances; v0 tells no more than whether a model is loaded.
 V1, V0 = "/api/v1/models", "/api/v0/models"
@@ -100,6 +101,7 @@ class LmStudio(Adapter):
             loadable=tuple(model.id for model in models if model.state == "not loaded" and "no text" not in model.detail),
             why_not="" if askable else _WHY_NOT if models else NO_MODEL,
             facts=facts,
+            kinds=_kinds(replies),
             seen=seen,
             not_told=(
                 *unsure,
@@ -152,6 +154,27 @@ def _read(replies: Replies) -> tuple[tuple[ModelState, ...], tuple[_Instance, ..
         # Its list of the OpenAI shape holds what is on disk, and does not say what is loaded.
         models = [ModelState(id=string(entry.get("id")), state="listed") for entry in found[1]]
     return tuple(models), tuple(instances), facts
+
+
+def _kinds(replies: Replies) -> dict[str, Told[ModelKind]]:
+    """Tell by the type of each model, under its key and under the names that its loaded instances have."""
+    known = {
+        "llm": ModelKind.GENERATOR,
+        "vlm": ModelKind.MULTIMODAL_DECODER,
+        "embedding": ModelKind.FORWARD_ONLY,
+        "embeddings": ModelKind.FORWARD_ONLY,
+    }
+    newer = _v1(replies)
+    told: dict[str, Told[ModelKind]] = {}
+    for entry in newer if newer is not None else _v0(replies) or ():
+        word, sees = string(entry.get("type")), nested(entry, "capabilities").get("vision") is True
+        if word in known:
+            kind = ModelKind.MULTIMODAL_DECODER if sees and word == "llm" else known[word]
+            where = f"its list of models, type {word}{' with vision' if sees else ''}"
+            names = [string(entry.get("key")) or string(entry.get("id"))]
+            names += [string(one.get("id")) for one in objects(entry.get("loaded_instances"))]
+            told |= dict.fromkeys(filter(None, names), Told(value=kind, where=where))
+    return told
 
 
 def _facts(id: str, quantization: str, size: JsonValue) -> ModelFacts:

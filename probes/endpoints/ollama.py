@@ -24,9 +24,10 @@ from probes.endpoints.reading import (
     untold_facts,
     unversioned,
 )
-from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelState, Scalar, Technique
+from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelKind, ModelState, Scalar, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import count, string
+from probes.told import Told
 
 VERSION, LOADED, LOCAL = "/api/version", "/api/ps", "/api/tags"
 _DEFAULTS_OF: Final = "Ollama main of 2026-08-21 (docs/faq.mdx, envconfig/config.go)"
@@ -82,6 +83,7 @@ class Ollama(Adapter):
             loadable=tuple(name for name in names if _makes_text(local.get(name, {}))),
             why_not=_WHY_NOT if names else NO_MODEL,
             facts={name: _facts(name, loaded.get(name) or local[name]) for name in names},
+            kinds={name: kind for name, entry in local.items() if (kind := _kind(entry)) is not None},
             seen=seen,
             not_told=(
                 *unsure,
@@ -130,6 +132,16 @@ def _makes_text(local: Mapping[str, JsonValue]) -> bool:
     """Tell by the capabilities that newer releases list; those that list none are taken for models of text."""
     capabilities, remote = local.get("capabilities"), string(local.get("remote_host"))
     return not remote and (not isinstance(capabilities, list) or not capabilities or "completion" in capabilities)
+
+
+def _kind(local: Mapping[str, JsonValue]) -> Told[ModelKind] | None:
+    """Tell by the capabilities, which Ollama reads off the keys of the GGUF file (server/images.go)."""
+    listed = local.get("capabilities")
+    words = [string(one) for one in listed] if isinstance(listed, list) else []
+    sees = {"completion", "vision"} <= set(words)
+    known = {"completion": ModelKind.GENERATOR, "embedding": ModelKind.FORWARD_ONLY, "image": ModelKind.DIFFUSION}
+    kind = ModelKind.MULTIMODAL_DECODER if sees else next((known[word] for word in known if word in words), None)
+    return None if kind is None else Told(value=kind, where=f"GET {LOCAL} capabilities {', '.join(words)}")
 
 
 def _facts(name: str, entry: Mapping[str, JsonValue]) -> ModelFacts:

@@ -22,9 +22,10 @@ from probes.endpoints.reading import (
     unversioned,
 )
 from probes.endpoints.wire import Reply
-from probes.evidence import EndpointState, ModelState, Technique
+from probes.evidence import EndpointState, ModelKind, ModelState, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import string
+from probes.told import Told
 
 API: Final = "/openapi.json"
 # Ollama's name for the owner of a model, behind a proxy that lets nothing but this list through.
@@ -59,6 +60,7 @@ class OpenAiCompatible(Adapter):
             askable=() if without_text else models,
             loadable=models if _OLLAMA in owned_by(replies) else (),
             why_not=without_text or ("" if models else empty),
+            kinds=_kinds(replies),
             not_told=absences(Technique, "an OpenAI-shaped API has no path for settings"),
         )
 
@@ -81,6 +83,14 @@ def _without_text(replies: Replies) -> str:
         if not makes_text and any(path.endswith(ending) for path in paths):
             return f"its API has paths for {what} and none for text"
     return ""
+
+
+def _kinds(replies: Replies) -> dict[str, Told[ModelKind]]:
+    """Tell by the paths of a server that has none for text; what listens may be of several kinds."""
+    paths = api_paths(replies)
+    embeds = bool(_without_text(replies)) and not any(path.endswith("/audio/transcriptions") for path in paths)
+    where = f"GET {API} has paths for embeddings and none for text"
+    return {"": Told(value=ModelKind.FORWARD_ONLY, where=where)} if embeds else {}
 
 
 def _chat_prefix(replies: Replies) -> str | None:

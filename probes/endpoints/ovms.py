@@ -31,10 +31,11 @@ from probes.endpoints.reading import (
     silences,
     unversioned,
 )
-from probes.evidence import EndpointState, ModelState, Scalar, Technique
+from probes.evidence import EndpointState, ModelKind, ModelState, Scalar, Technique
 from probes.fleet import RuntimeName
 from probes.load.answer import FirstToken
 from probes.load.untrusted import string
+from probes.told import Told
 
 SERVER, CONFIG, MODELS = "/v2", "/v1/config", "/v3/models"
 _SETTING_INFO: Final = "inference_adr_embedded_setting_info"
@@ -172,6 +173,7 @@ class Ovms(Adapter):
             askable=askable,
             why_not="" if askable else "its models take tensors, not text" if ready else "no model is available",
             device=settings.get("device"),
+            kinds={name: _by_tensors(replies, name) for name in ready if _is_classic(replies, name)},
             seen=seen,
             not_told=silences(self.controls, self.why_not_told, default_of=_DEFAULTS_OF, seen=seen),
             first_token=_first_token(version),
@@ -254,6 +256,17 @@ def _is_classic(replies: Replies, name: str) -> bool:
     """Tell a model or a DAG by the types of its tensors."""
     inputs = objects(document(replies, metadata_path(name)).get("inputs"))
     return any(_TENSOR.fullmatch(string(one.get("datatype"))) for one in inputs)
+
+
+def _by_tensors(replies: Replies, name: str) -> Told[ModelKind]:
+    """Tell a classic model by its inputs: each request brings all of them and gets one answer."""
+    inputs = objects(document(replies, metadata_path(name)).get("inputs"))
+    names = [string(one.get("name")) for one in inputs]
+    kind = ModelKind.ENCODER if "attention_mask" in names else ModelKind.FORWARD_ONLY
+    cached = any(one.startswith("past_key_values.") for one in names)
+    first = next((f"{string(one.get('name'))} {string(one.get('datatype'))}" for one in inputs), "")
+    where = f"GET {metadata_path(name)} inputs {first}{f' and {len(inputs) - 1} more' if len(inputs) > 1 else ''}"
+    return Told(value=ModelKind.DECODER if cached else kind, where=where)
 
 
 def _sentence(servables: tuple[Servable, ...], ready: int) -> str:

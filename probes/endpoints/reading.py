@@ -11,10 +11,11 @@ from pydantic import JsonValue
 from probes.endpoints.address import Address
 from probes.endpoints.fault import Fault
 from probes.endpoints.wire import Reply
-from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelState, Scalar, Technique
+from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, ModelKind, ModelState, Scalar, Technique
 from probes.fleet import RuntimeName
 from probes.load.answer import FirstToken
 from probes.load.untrusted import error_words, one_line, string
+from probes.told import Told
 
 Replies = Mapping[str, Reply | Fault]
 
@@ -54,7 +55,7 @@ class Reading:
 
     `state` is LISTED for a server that lists what it serves. `askable` are the models that can be
     asked without making the server load one, `loadable` those that asking may load; `why_not` says why
-    none is askable.
+    none is askable. `kinds` is what answers tell a model to be, by its id; "" stands for whatever the server serves.
     """
 
     runtime: RuntimeName
@@ -70,6 +71,7 @@ class Reading:
     device: str | None = None
     seen: tuple[Seen, ...] = ()
     not_told: tuple[NotTold, ...] = ()
+    kinds: Mapping[str, Told[ModelKind]] = field(default_factory=dict)
     first_token: FirstToken = FirstToken.FIRST_OUTPUT
 
 

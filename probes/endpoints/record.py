@@ -23,11 +23,13 @@ from probes.evidence import (
     Decoding,
     Device,
     Endpoint,
+    KindClaim,
     Load,
     Metric,
     Missing,
     MissingReason,
     ModelFacts,
+    ModelKind,
     ModelState,
     Provenance,
     ProvenanceKind,
@@ -39,8 +41,9 @@ from probes.evidence import (
     run_id,
 )
 from probes.fleet import RuntimeName
-from probes.load.answer import FirstToken
+from probes.load.answer import Ending, FirstToken
 from probes.schema import Model
+from probes.told import Told
 
 M = TypeVar("M", bound=Model)
 _MAX_MODELS = 50
@@ -70,6 +73,9 @@ def record(context: Context, findings: Findings) -> Run:
         endpoint=endpoint_of(findings, quoter),
         serving_sha256=_serving(seen),
         settings=tuple(_setting(one, provenance, quoter) for one in seen),
+        kinds=tuple(
+            KindClaim(kind=told.value, where=quoter.line(told.where), provenance=provenance) for told in _kinds(findings)
+        ),
         load=_load(findings),
         decoding=Decoding(temperature=0.0, do_sample=False, ignore_eos=False) if findings.asked else _none_sent(),
         metrics=tuple(_quoted_metric(metric, quoter) for metric in _metrics(findings)),
@@ -101,6 +107,24 @@ def _proven(findings: Findings) -> Iterator[Seen]:
     if usage is not None and usage.cached_tokens:
         where = "usage.prompt_tokens_details.cached_tokens of a repeated request"
         yield Seen(technique=Technique.PREFIX_CACHING, control=control, value=True, where=where)
+
+
+def _kinds(findings: Findings) -> Iterator[Told[ModelKind]]:
+    """Say what the asked model is by the answers, or what all models of a server are that is asked for no text."""
+    reading = findings.detection.reading
+    if reading is None:
+        return
+    own = reading.kinds.get(findings.model or "") or reading.kinds.get("")
+    alike = {told.value for told in reading.kinds.values()}
+    if own is not None:
+        yield own
+    elif findings.model is None and len(alike) == 1 and set(reading.kinds) >= {model.id for model in reading.models}:
+        yield next(iter(reading.kinds.values()))
+    wrote = next((one.answer for one in findings.asked if one.answer.ending is Ending.COMPLETE and one.answer.text), None)
+    if wrote is not None:
+        many = wrote.usage.completion_tokens if wrote.usage and wrote.usage.completion_tokens else None
+        said = f"{many} tokens" if many else f"text in {len(wrote.arrivals_s)} events"
+        yield Told(value=ModelKind.GENERATOR, where=f"it answered a request for text with {said}")
 
 
 def _metrics(findings: Findings) -> tuple[Metric, ...]:

@@ -19,9 +19,10 @@ from probes.endpoints.reading import (
     untold_facts,
     unversioned,
 )
-from probes.evidence import EndpointState, ModelFacts, ModelState, Technique
+from probes.evidence import EndpointState, ModelFacts, ModelKind, ModelState, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import count, string
+from probes.told import Told
 
 INFO: Final = "/info"
 _COUNTS: Final = ("max_concurrent_requests", "max_batch_tokens", "max_batch_requests", "max_client_batch_size")
@@ -69,6 +70,8 @@ class TextEmbeddingsInference(Adapter):
             models=(ModelState(id=id, state="serving", detail=word),) if id else (),
             why_not="it makes embeddings or scores, not text",
             facts={id: _facts(id, info)} if id else {},
+            # It runs transformers once per input, those of decoders too, and pools or scores what comes out.
+            kinds={id: Told(value=ModelKind.ENCODER, where=f"GET {INFO} model_type {word}")} if word else {},
             seen=tuple(_seen(info)),
             not_told=(
                 *absences((Technique.FLASH_ATTENTION,), "no path of TEI reports the attention kernel; the build chooses it"),

@@ -29,9 +29,10 @@ from probes.endpoints.reading import (
     unversioned,
 )
 from probes.endpoints.wire import Reply
-from probes.evidence import EndpointState, Missing, ModelState, Technique
+from probes.evidence import EndpointState, Missing, ModelKind, ModelState, Technique
 from probes.fleet import RuntimeName
 from probes.load.untrusted import string
+from probes.told import Told
 
 HEALTH, LOADED = "/health", "/api/ps"
 _TRANSCRIPTIONS: Final = "/audio/transcriptions"
@@ -61,6 +62,10 @@ class Speech(Adapter):
         own = silences(self.silent, self.why_silent, default_of=self.defaults_of)
         return (*own, *absences(self.without, "this server has no setting for it"))
 
+    def _kinds(self) -> dict[str, Told[ModelKind]]:
+        """Tell what it serves by what it can run: whisper.cpp and faster-whisper run Whisper and nothing else."""
+        return {"": Told(value=ModelKind.SPEECH_ENCODER_DECODER, where=f"{self.runtime.value} runs Whisper alone")}
+
     def _read(self, version: str | Missing, states: dict[str, str] | None, api: str) -> Reading:
         """Make a reading of models and their states; None stands for a server that names none."""
         empty = states is not None and not states
@@ -72,6 +77,7 @@ class Speech(Adapter):
             detail=NO_MODEL if empty else "",
             models=tuple(ModelState(id=id, state=state) for id, state in (states or {}).items()),
             why_not=_WHY_NOT,
+            kinds=self._kinds(),
             not_told=self.untold,
         )
 
@@ -133,7 +139,8 @@ class Speaches(Speech):
         """Read what is on disk and loaded. Its description names a version that its source forgets to raise."""
         written = string(nested(document(replies, API), "info").get("version"))
         said = f"its API calls itself {written}, which releases of speaches do not keep up" if written else ""
-        return self._read(unversioned(said or "no path of speaches gives its version"), _on_disk(replies), api)
+        reading = self._read(unversioned(said or "no path of speaches gives its version"), _on_disk(replies), api)
+        return replace(reading, kinds=_by_task(replies))
 
 
 class FasterWhisperServer(Speech):
@@ -186,3 +193,11 @@ def _on_disk(replies: Replies) -> dict[str, str] | None:
     word = "on disk" if loaded is None else "not loaded"
     states = {string(entry.get("id")): word for entry in found[1]}
     return states | dict.fromkeys(loaded or (), "loaded")
+
+
+def _by_task(replies: Replies) -> dict[str, Told[ModelKind]]:
+    """Tell the models that listen; those of speaches that speak are of many kinds."""
+    found = listed(replies)
+    listening = [entry for entry in found[1] if entry.get("task") == "automatic-speech-recognition"] if found else []
+    told = Told(value=ModelKind.SPEECH_ENCODER_DECODER, where="its list of models, task automatic-speech-recognition")
+    return {string(entry.get("id")): told for entry in listening}

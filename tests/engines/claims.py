@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from probes.evidence import EndpointState, Missing, Run, Scalar, Technique
+from probes.evidence import EndpointState, Missing, ModelKind, Run, Scalar, Technique, same_kind
 
 TITLES = {
     Technique.QUANTIZATION: "quantization",
@@ -17,6 +17,9 @@ TITLES = {
     Technique.KV_CACHE: "KV cache",
     Technique.SPECULATIVE_DECODING: "speculative decoding",
 }
+
+
+_KIND = "kind of model"
 
 
 class Outcome(StrEnum):
@@ -49,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A server as it is started, and everything that is true of it."""
+    """A server as it is started, and everything that is true of it. `kind` is what the model is that it serves."""
 
     engine: str
     name: str
@@ -58,6 +61,7 @@ class Configuration:
     state: EndpointState
     truths: tuple[Truth, ...] = ()
     figures: tuple[Figure, ...] = ()
+    kind: ModelKind = ModelKind.DECODER
     start: tuple[str, ...] = field(default=())
 
 
@@ -99,6 +103,11 @@ def _rows(configuration: Configuration, run: Run) -> Iterator[Row]:
         return Row(configuration=name, technique=technique, set_as=set_as, says=says, knows=knows, outcome=outcome)
 
     yield from (row(*identity) for identity in _identity(configuration, run))
+    for claim in run.kinds:
+        outcome = Outcome.RIGHT if same_kind(claim.kind, configuration.kind) else Outcome.WRONG
+        yield row(_KIND, configuration.kind.value, claim.kind.value, claim.where, outcome)
+    if not run.kinds:
+        yield row(_KIND, configuration.kind.value, "not told", "no answer tells it", Outcome.UNKNOWN)
     where, why = run.native.get("read_from"), _untold(run)
     sources = where if isinstance(where, dict) else {}
     seen = {setting.control: setting for setting in run.settings}

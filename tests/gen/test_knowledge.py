@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 import gen.knowledge
 from gen.knowledge import Engine, Role, load_knowledge
@@ -19,17 +20,19 @@ from gen.knowledge.schema import (
     Default,
     FactFile,
     Known,
+    ModelEntry,
     ReleaseFile,
     Silent,
     SourceFile,
     Supports,
     TechniqueFile,
+    Trait,
     same_value,
 )
 from probes import strictyaml
 from probes.endpoints.adapters import ADAPTERS
 from probes.errors import InputError
-from probes.evidence import Scalar, Technique
+from probes.evidence import ModelKind, Scalar, Technique
 from probes.fleet import Declared, RuntimeName, ServiceKind
 from probes.schema import Model
 from tests.gen.ledger import JULY, NOVEMBER, inventory, knowledge
@@ -41,7 +44,8 @@ SPECULATIVE = Technique.SPECULATIVE_DECODING
 def everything() -> list[Known]:
     known = knowledge()
     controls = [control for items in known.controls.values() for control in items]
-    return [*known.techniques.values(), *controls, *known.facts, *known.conflicts, *known.cards, *known.claims]
+    kinds = [*known.techniques.values(), *known.models.values()]
+    return [*kinds, *controls, *known.facts, *known.conflicts, *known.cards, *known.claims]
 
 
 def test_every_entry_names_a_source_that_is_listed_with_a_place_and_a_check_date() -> None:
@@ -181,6 +185,21 @@ def test_each_technique_says_for_every_kind_of_service_whether_it_applies_and_wh
     for entry in knowledge().techniques.values():
         assert set(entry.kinds) == set(ServiceKind)
         assert all(kind.why.endswith(".") for kind in entry.kinds.values())
+
+
+def test_each_kind_of_model_has_or_lacks_every_trait_and_says_so_in_a_sentence() -> None:
+    assert list(knowledge().models) == list(ModelKind)
+    for entry in knowledge().models.values():
+        assert {*entry.has, *entry.lacks} == set(Trait)
+        assert all(said.endswith(".") for said in (entry.about, *entry.has.values(), *entry.lacks.values()))
+
+
+def test_a_trait_that_is_forgotten_or_told_twice_is_refused() -> None:
+    decoder = knowledge().models[ModelKind.DECODER].model_dump()
+    for left_out in ("has", "nothing"):
+        changed = {**decoder, "lacks": {Trait.ATTENTION: "It has none."}} | ({"has": {}} if left_out == "has" else {})
+        with pytest.raises(ValidationError, match="each trait once"):
+            ModelEntry.model_validate(changed)
 
 
 def test_a_condition_compares_values_as_settings_and_not_as_numbers_of_python() -> None:

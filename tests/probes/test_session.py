@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from probes.archive import read_runs
-from probes.evidence import EndpointState, LocalScope, RunKind
+from probes.evidence import EndpointState, LocalScope, ModelKind, RunKind
 from probes.lock import alone
 
 ROOT = Path(__file__).parents[2]
@@ -169,6 +169,8 @@ def test_the_embedded_service_is_started_asked_and_stopped(tmp_path: Path, model
     assert run.endpoint is not None
     assert run.endpoint.state is EndpointState.GENERATING
     assert {setting.control: setting.value for setting in run.settings}["enable_prefix_caching"] is True
+    assert [claim.kind for claim in run.kinds[:1]] == [ModelKind.DECODER]
+    assert run.kinds[0].where.startswith("the served model/openvino_model.xml: 60 tensors of a KV cache")
     ttft = run.metric("ttft_s")
     assert ttft is not None
     assert ttft.samples

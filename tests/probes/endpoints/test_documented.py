@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from probes.context import Context
-from probes.evidence import EndpointState, Missing, MissingReason, Run
+from probes.evidence import EndpointState, Missing, MissingReason, ModelKind, ProvenanceKind, Run
 from probes.fleet import ProbeLimits, RuntimeName, ServiceKind
 from tests.captures import DOCUMENTED, Capture, Route, again, capture, documented, reply, server
 from tests.probing import OVMS_STREAM, missing, probe, recorded, samples, settings, state, stream
@@ -391,3 +391,63 @@ def test_embedding_server_that_lists_a_model_and_has_no_path_for_text_is_listed(
     detail = "it has no path for text: HTTP 404: invalid_request_error: unknown route"
     assert state(probe(context, route)) == (EndpointState.LISTED, detail)
     assert capture("kernelloom", "err_notfound").status == 404
+
+
+@pytest.mark.parametrize(
+    ("engine", "names", "changes", "expected"),
+    [
+        (
+            "ollama",
+            OLLAMA,
+            {"model": "qwen3:8b", "limits": ProbeLimits(timeout_s=5, may_load=True)},
+            [
+                (ModelKind.GENERATOR, "GET /api/tags capabilities completion, tools"),
+                (ModelKind.GENERATOR, "it answered a request for text with 4 tokens"),
+            ],
+        ),
+        (
+            "lm-studio",
+            ("get_models", "get_v1"),
+            {},
+            [
+                (ModelKind.MULTIMODAL_DECODER, "its list of models, type llm with vision"),
+                (ModelKind.GENERATOR, "it answered a request for text with 4 tokens"),
+            ],
+        ),
+        (
+            "comfyui",
+            ("get_stats", "get_prompt", *COMFYUI),
+            {},
+            [(ModelKind.DIFFUSION, "its list of checkpoints")],
+        ),
+        ("whisper.cpp", ("get_health",), {}, [(ModelKind.SPEECH_ENCODER_DECODER, "whisper.cpp runs Whisper alone")]),
+        (
+            "text-embeddings-inference",
+            ("get_info",),
+            {"kind": ServiceKind.EMBEDDING},
+            [(ModelKind.ENCODER, "GET /info model_type embedding")],
+        ),
+        ("ovms", ("get_v2", "get_config", "get_models", "get_llm", "get_resnet"), {"limits": ProbeLimits(requests=0)}, []),
+        ("ovms", ("get_v2", "get_resnet", "get_config"), {"model": "resnet", "limits": ProbeLimits(requests=0)}, []),
+    ],
+)
+def test_what_answers_tell_a_model_to_be(
+    context: Context,
+    engine: str,
+    names: tuple[str, ...],
+    changes: dict[str, Any],
+    expected: list[tuple[ModelKind, str]],
+) -> None:
+    run = probe(context, Watched(engine, *names, chat=answers), **changes)
+    assert [(claim.kind, claim.where) for claim in run.kinds] == expected
+    assert all(claim.provenance.kind is ProvenanceKind.OBSERVED and claim.provenance.source == run.id for claim in run.kinds)
+
+
+def test_a_classic_model_of_ovms_takes_tensors_in_one_pass(context: Context) -> None:
+    def route(request: httpx.Request) -> httpx.Response:
+        config = b'{"resnet":{"model_version_status":[{"version":"1","state":"AVAILABLE","status":{"error_code":"OK"}}]}}'
+        return reply(200, config) if request.url.path == "/v1/config" else double(request)
+
+    double = Watched("ovms", "get_v2", "get_resnet", chat=answers)
+    (claim,) = probe(context, route, kind=ServiceKind.CLASSIFIER).kinds
+    assert (claim.kind, claim.where.split(" inputs ")[0]) == (ModelKind.FORWARD_ONLY, "GET /v2/models/resnet")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from probes.context import Context
-from probes.evidence import EndpointState, Technique
+from probes.evidence import EndpointState, ModelKind, Technique
 from probes.fleet import RuntimeName
 from probes.model import ModelFiles
 from tests.captures import capture, server
@@ -74,6 +74,7 @@ def test_true_claims_are_right_and_silence_is_allowed(context: Context) -> None:
     [
         ({"runtime": RuntimeName.VLLM}, "identity: llama.cpp"),
         ({"state": EndpointState.LOADING}, "state: generating"),
+        ({"kind": ModelKind.ENCODER}, "kind of model: token generator"),
         ({"truths": TRUTHS[1:]}, "quantization: weight_precision = Q4_1"),
         ({"truths": (replace(TRUTHS[0], value="Q8_0"), *TRUTHS[1:])}, "quantization: weight_precision = Q4_1"),
         ({"truths": (*TRUTHS[:4], replace(TRUTHS[4], value=1))}, "prefix caching: cache_prompt = true"),

@@ -9,7 +9,7 @@ import pytest
 from probes.context import Context
 from probes.endpoints.embedded.server import EmbeddedAddress
 from probes.endpoints.report import lines
-from probes.evidence import EndpointState, Missing, MissingReason
+from probes.evidence import EndpointState, Missing, MissingReason, ModelKind
 from probes.fleet import ProbeLimits, RuntimeName
 from tests.engines.llamacpp import llamacpp
 from tests.probing import (
@@ -40,6 +40,10 @@ def test_real_llamacpp(context: Context, llama: str) -> None:
         "cache_prompt": True,
     }
     assert samples(run, "completion_tokens") == (16, 16)
+    # Its list says `completion` of every model, also of one for embeddings; that it wrote tokens says what it is.
+    assert [(one.kind, one.where) for one in run.kinds] == [
+        (ModelKind.GENERATOR, "it answered a request for text with 16 tokens")
+    ]
     fresh, repeated = samples(run, "cached_prompt_tokens")
     assert fresh < repeated
     prompt_tokens = samples(run, "prompt_tokens")

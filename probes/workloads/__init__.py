@@ -1,0 +1,1 @@
+"""Models that write no text, run for real: what they bring per second, and what of an LLM does not apply to them."""
