@@ -188,7 +188,8 @@ def _contract(books: Books, record: Record) -> Iterator[Finding]:
         return
     place = books.place(record)
     changed = record.status is Status.ACCEPTED and record.decision in CHANGES_A_SETTING
-    if changed and not comparisons(record.contract):
+    compared = comparisons(record.contract)
+    if changed and not compared:
         message = f"decides {record.decision}, and no cited run compares baseline with candidate"
         fix = f"measure both, decide to benchmark first, or acknowledge {Rule.CONTRACT_VERDICT.number} about {UNCOMPARED}"
         yield Finding(rule=Rule.CONTRACT_VERDICT, place=place, about=UNCOMPARED, message=message, fix=fix)
@@ -199,6 +200,11 @@ def _contract(books: Books, record: Record) -> Iterator[Finding]:
             lacks = "neither value nor reason" if entry is None else "a reason without detail"
             message, fix = f"contract.{metric.value} has {lacks}", "measure it, or say in detail why not"
             yield Finding(rule=Rule.CONTRACT_GAP, place=place, about=metric.value, message=message, fix=fix)
+        elif changed and compared and isinstance(entry, Missing) and entry.missing is not MissingReason.NOT_APPLICABLE:
+            told = f"{entry.missing}: {entry.detail}" if entry.detail else entry.missing
+            message = f"decides {record.decision}, and contract.{metric.value} is missing ({told})"
+            fix = f"measure it, or acknowledge {Rule.CONTRACT_VERDICT.number} about {metric.value}"
+            yield Finding(rule=Rule.CONTRACT_VERDICT, place=place, about=metric.value, message=message, fix=fix)
         if changed and isinstance(entry, Compared) and entry.verdict not in _CARRIES:
             message = f"contract.{metric.value} is {entry.verdict.value}"
             fix = f"measure more, decide otherwise, or acknowledge {Rule.CONTRACT_VERDICT.number} about {metric.value}"

@@ -17,6 +17,7 @@ from gen.contract_runs import command, contract_runs
 from gen.corpus import Corpus
 from gen.draft import CitedSource, Story, body, title
 from gen.knowledge import Knowledge
+from gen.proof import newest_proof
 from gen.records import Record, about, in_force, open_proposals, status_on
 from gen.records.naming import distinct_name, record_name
 from gen.records.record import Confirm, EvidenceRef, Probe
@@ -163,6 +164,7 @@ def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | 
         before=before,
         others=others,
         contract=contract,
+        proof=newest_proof(runs, policies.gates),
         configurations=together(configurations(corpus, assessment, before.assessment if before else None, runs)),
         sources=_sources(corpus.knowledge, assessment),
         commands=commands,

@@ -14,6 +14,7 @@ from gen.findings import Rule
 from gen.knowledge.spelling import Fragment
 from gen.markdown import fenced
 from gen.moves import moves
+from gen.proof import Proof
 from gen.prose import bullets, prose, sentence, table
 from gen.records import Record
 from gen.spread import quantity
@@ -61,6 +62,7 @@ class Story:
     before: Record | None
     others: tuple[Record, ...]
     contract: Contract
+    proof: Proof | None
     configurations: tuple[Configuration, ...]
     sources: Mapping[str, CitedSource]
     commands: tuple[str, ...]
@@ -87,6 +89,7 @@ def body(story: Story) -> str:
         f"## What changed\n\n{_changed(story)}",
         f"## What is known\n\n{_known(now)}",
         f"## Measurement contract\n\n{_contract(story)}",
+        *([f"## How it was measured\n\n{story.proof.conditions}"] if story.proof else []),
         f"## Evidence\n\n{_evidence(now)}",
         *_configuration(story),
         f"## How to roll back\n\n{_rollback(story)}",
@@ -212,6 +215,8 @@ def _contract(story: Story) -> str:
     if changes and not comparisons(story.contract):
         rule = Rule.CONTRACT_VERDICT.number
         lead += f" No cited run has both: measure them before it is accepted, or acknowledge {rule} about {UNCOMPARED}."
+    if story.proof:
+        return f"{lead} All of it is from `{story.proof.run}`.\n\n{story.proof.numbers}"
     entries = set(map(_entry, story.contract.values()))
     if len(entries) == 1 and isinstance(next(iter(story.contract.values())), Missing):
         names = ", ".join(QUANTITIES[metric].title for metric in story.contract)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from gen.comparability import Side, sides_of
 from gen.comparison_text import bounds, gate, noise_words, ratio, why
@@ -11,16 +12,27 @@ from gen.judgement import Judgement, judge_run
 from gen.prose import bullets, prose, sentence, table
 from gen.spread import Spread, quantity, spread
 from gen.verdict import Comparison
-from probes.evidence import Missing, Run
+from probes.evidence import Missing, Run, RunKind
 from probes.fleet import Gates
 
 
-def proof(run: Run, gates: Gates) -> str | None:
-    """Tell how a run with two sides was made, what it measured and how much each quantity moves by itself; None for another."""
-    if sides_of(run) is None or not run.validity.valid:
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """How a run with two sides was made, and a table of what it measured and how much each quantity moves by itself."""
+
+    run: str
+    conditions: str
+    numbers: str
+
+
+def newest_proof(runs: Iterable[Run], gates: Gates) -> Proof | None:
+    """Tell the newest valid contract run with two sides; None where there is none."""
+    found = [run for run in runs if run.kind is RunKind.CONTRACT and run.validity.valid and sides_of(run) is not None]
+    run = max(found, key=lambda run: (run.started_at, run.id), default=None)
+    if run is None:
         return None
     judged = judge_run(run, gates)
-    return f"{bullets(list(_conditions(run, judged)))}\n\n{_numbers(judged)}"
+    return Proof(run=run.id, conditions=bullets([*_conditions(run, judged)]), numbers=_numbers(judged))
 
 
 def _conditions(run: Run, judged: Judgement) -> Iterator[str]:

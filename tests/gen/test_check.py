@@ -158,6 +158,25 @@ def test_a_comparison_must_carry_the_change_or_be_acknowledged() -> None:
     assert found(Rule.CONTRACT_VERDICT, tuned(contract=compared(Verdict.WORSE), acknowledgements=(seen,))) == []
 
 
+def test_what_a_comparison_could_not_measure_is_acknowledged_by_name() -> None:
+    """A reason excuses what stands; where a setting changes, somebody has to say that it may change without it."""
+    sensor = Missing(missing=MissingReason.NO_SENSOR, detail="no RAPL package")
+    nothing = Missing(missing=MissingReason.NOT_APPLICABLE)
+    better = compared(Verdict.BETTER)
+    whole = {**dict.fromkeys(better, nothing), **{metric: one for metric, one in better.items() if isinstance(one, Compared)}}
+    lacking = {**whole, ContractMetric.POWER: sensor}
+    assert found(Rule.CONTRACT_VERDICT, tuned(contract=whole)) == []
+    (finding,) = found(Rule.CONTRACT_VERDICT, tuned(contract=lacking))
+    assert (finding.about, finding.message) == (
+        "power",
+        "decides tune, and contract.power is missing (no sensor: no RAPL package)",
+    )
+    assert finding.fix == "measure it, or acknowledge IA013 about power"
+    assert found(Rule.CONTRACT_VERDICT, tuned(contract=lacking, status=Status.PROPOSED)) == []
+    seen = Acknowledgement(rule="IA013", about="power", by="x", date=NOVEMBER, reason="this card has no sensor")
+    assert found(Rule.CONTRACT_VERDICT, tuned(contract=lacking, acknowledgements=(seen,))) == []
+
+
 def test_a_change_that_no_run_compares_is_not_accepted_unless_acknowledged() -> None:
     (finding,) = found(Rule.CONTRACT_VERDICT, tuned())
     assert (finding.about, finding.message) == ("comparison", "decides tune, and no cited run compares baseline with candidate")
