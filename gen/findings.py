@@ -48,6 +48,8 @@ class Rule(Enum):
     CONFIRMATION = ("IA024", Severity.ERROR, "a record whose gates no longer hold when it is measured again", False)
     WRONG_VALUE = ("IA025", Severity.ERROR, "a declared value that its control cannot have", False)
     FUTURE_DECLARATION = ("IA026", Severity.ERROR, "a declaration dated after today", False)
+    UNVERIFIED = ("IA030", Severity.WARNING, "knowledge that was not checked for a release that runs", False)
+    UNKNOWN_SETTING = ("IA031", Severity.WARNING, "a setting that was seen and that the knowledge does not have", False)
 
     def __init__(self, number: str, severity: Severity, finds: str, may_be_acknowledged: bool) -> None:  # noqa: FBT001
         self.number = number
@@ -57,7 +59,17 @@ class Rule(Enum):
 
 
 # What the weekly look lists: nothing is broken, but somebody's turn has come.
-DUE = frozenset({Rule.PAST_REVIEW, Rule.STALE_EVIDENCE, Rule.STALE_DECLARATION, Rule.STALE_SOURCE, Rule.UNDRAFTED})
+DUE = frozenset(
+    {
+        Rule.PAST_REVIEW,
+        Rule.STALE_EVIDENCE,
+        Rule.STALE_DECLARATION,
+        Rule.STALE_SOURCE,
+        Rule.UNDRAFTED,
+        Rule.UNVERIFIED,
+        Rule.UNKNOWN_SETTING,
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ from datetime import date
 
 from gen import paths
 from gen.corpus import Corpus
-from gen.pages import controls, coverage, device, feed, fleet, front, machine, records, run, service, sources, technique
+from gen.pages import age, controls, coverage, device, feed, fleet, front, machine, records, run, service, sources, technique
 from gen.pages.atlas import Atlas
 from gen.pages.page import Page
 from probes.errors import InputError
 
-_KINDS = (front, coverage, fleet, technique, service, device, machine, run, records, controls, sources)
+_KINDS = (front, coverage, fleet, technique, service, device, machine, run, records, controls, age, sources)
 
 
 def pages(corpus: Corpus, today: date) -> dict[str, str]:

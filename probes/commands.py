@@ -96,6 +96,13 @@ def _parser() -> argparse.ArgumentParser:
     endpoint.add_argument("--ca-file", metavar="FILE", help="certificate authority to trust for this address")
     endpoint.add_argument("--insecure", action="store_true", help="do not verify TLS; the result says so")
     endpoint.add_argument("--max-tokens", type=int, default=16, help="0 asks for no text at all (default: 16)")
+    endpoint.add_argument("--model", metavar="ID", help="the model to ask (default: the first that is loaded)")
+    endpoint.add_argument(
+        "--may-load",
+        action="store_true",
+        help="ask for text even where that makes the server load the model, and unload another: Ollama, LM Studio, llama.cpp's "
+        "router, an idle graph of OVMS",
+    )
     endpoint.add_argument("--json", action="store_true", help="print the whole run as JSON")
     endpoint.set_defaults(command=_endpoint)
 
@@ -200,7 +207,9 @@ def _endpoint(arguments: argparse.Namespace) -> int:
     key = key_from(os.environ, arguments.key_env) if arguments.key_env else None
     if arguments.max_tokens < 0:
         raise UsageError(f"--max-tokens {arguments.max_tokens}: is negative; expected 0 or more")
-    limits = ProbeLimits(requests=2 if arguments.max_tokens else 0, max_tokens=max(arguments.max_tokens, 1))
+    limits = ProbeLimits(
+        requests=2 if arguments.max_tokens else 0, max_tokens=max(arguments.max_tokens, 1), may_load=arguments.may_load
+    )
     context = _context(Path(), None, quick=False, console=_console(stderr=True), secrets=[key] if key else [])
     target = Target(
         subject=urlsplit(address.root).netloc,
@@ -212,6 +221,8 @@ def _endpoint(arguments: argparse.Namespace) -> int:
         limits=limits,
         shown_url=arguments.url,
         expected=None,
+        model=arguments.model,
+        load_place="--may-load",
         place="--url",
         key_place=f"environment variable {arguments.key_env}",
     )

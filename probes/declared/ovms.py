@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import JsonValue
@@ -73,16 +73,20 @@ _DEFAULTS: Final[Mapping[str, Scalar]] = {
 _WANTED: Final = ("--task", "--target_device", "--plugin_config", "--source_model", "--model_name", "--config_path")
 _EMPTY: Final = "--kv_cache_precision"
 
+# Since 2026.4 (docs/idle_servable_management.md @338728f0); servables of the group `permanent` are never unloaded.
+IDLE: Final = "idle_unload_timeout_seconds"
+_GROUP: Final = "group_name"
+_PERMANENT: Final = "permanent"
 _TOP: Final = frozenset(
     {"model_config_list", "mediapipe_config_list", "pipeline_config_list", "custom_node_library_config_list",
-     "custom_loader_config_list", "monitoring"}
+     "custom_loader_config_list", "monitoring", IDLE}
 )  # fmt: skip
 _MODEL: Final = frozenset(
     {"name", "base_path", "batch_size", "graph_path", "subconfig", "model_version_policy", "shape", "layout", "nireq",
      "target_device", "allow_cache", "plugin_config", "custom_loader_options", "mean", "scale", "color_format",
-     "precision", "stateful", "idle_sequence_cleanup", "low_latency_transformation", "max_sequence_number"}
+     "precision", "stateful", "idle_sequence_cleanup", "low_latency_transformation", "max_sequence_number", _GROUP}
 )  # fmt: skip
-_MEDIAPIPE: Final = frozenset({"name", "base_path", "graph_path", "subconfig"})
+_MEDIAPIPE: Final = frozenset({"name", "base_path", "graph_path", "subconfig", _GROUP})
 
 
 def read_launch(launch: Launch, version: str | None) -> Reading:
@@ -121,6 +125,7 @@ class Served:
     base_path: str
     graph_path: str
     device: str
+    group: str
     entries: tuple[Entry, ...]
 
 
@@ -135,12 +140,28 @@ def read_config(text: str, name: str, entry: str, first_line: int = 1) -> tuple[
         raise refuse(name, "has no model_config_list", "a config.json of OVMS, or `kind` in the inventory")
     for key in sorted(set(document) - _TOP):
         raise refuse(f"{name}: {key[:60]}", "is not a known field", f"one of {', '.join(sorted(_TOP))}")
-    every = (*_models(document, name), *_graphs(document, name))
+    idle = tuple(_idle(document, name))
+    every = tuple(_kept(one, idle) for one in (*_models(document, name), *_graphs(document, name)))
     named = tuple(one for one in every if not entry or one.name == entry)
     if not named:
         found = f"has no servable {shown(entry)}" if entry else "serves nothing"
         raise refuse(name, found, f"one of {', '.join(one.name for one in every)}" if every else "a servable")
     return named
+
+
+def _idle(document: Mapping[str, JsonValue], name: str) -> Iterator[Entry]:
+    if IDLE not in document:
+        return
+    value = document[IDLE]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise refuse(f"{name}: {IDLE}", "is no whole number of seconds", "0, which never unloads, or more")
+    yield Entry(technique=_CACHE, control=IDLE, value=value, where=f"{name}: {IDLE}")
+
+
+def _kept(one: Served, idle: tuple[Entry, ...]) -> Served:
+    why = "its group is permanent"
+    own = without_effect(idle, frozenset({IDLE}), why) if one.group == _PERMANENT else idle
+    return replace(one, entries=(*one.entries, *own))
 
 
 def _models(document: Mapping[str, JsonValue], name: str) -> Iterator[Served]:
@@ -170,7 +191,7 @@ def _items(document: Mapping[str, JsonValue], key: str, name: str) -> Iterator[t
 def _served(config: Mapping[str, JsonValue], place: str, known: frozenset[str]) -> Served:
     for key in sorted(set(config) - known):
         raise refuse(f"{place}.{key[:60]}", "is not a known field", f"one of {', '.join(sorted(known))}")
-    texts = {key: config.get(key, "") for key in ("name", "base_path", "graph_path", "target_device")}
+    texts = {key: config.get(key, "") for key in ("name", "base_path", "graph_path", "target_device", _GROUP)}
     for key, value in texts.items():
         if not isinstance(value, str) or not usable(value) or (key == "name" and not value):
             raise refuse(f"{place}.{key}", "is missing or no text", "one printable line")
@@ -183,5 +204,6 @@ def _served(config: Mapping[str, JsonValue], place: str, known: frozenset[str]) 
         base_path=said["base_path"],
         graph_path=said["graph_path"],
         device=said["target_device"],
+        group=said[_GROUP],
         entries=plugin.of_object(properties, f"{place}.plugin_config", said["target_device"]),
     )

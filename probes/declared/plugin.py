@@ -13,7 +13,7 @@ from probes.declared.jsontext import mapping
 from probes.errors import InputError
 from probes.evidence import Scalar, Technique
 
-_TECHNIQUES: Final = {
+TECHNIQUES: Final = {
     "KV_CACHE_PRECISION": Technique.QUANTIZATION,
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": Technique.QUANTIZATION,
     "prompt_lookup": Technique.SPECULATIVE_DECODING,
@@ -41,9 +41,9 @@ def entries(text: str, where: str, device: str) -> tuple[Entry, ...]:
 def of_object(properties: Mapping[str, JsonValue], where: str, device: str) -> tuple[Entry, ...]:
     """Read a plugin_config that is an object already."""
     return tuple(
-        Entry(technique=_TECHNIQUES[control], control=control, value=_scalar(control, value, where), where=where)
+        Entry(technique=TECHNIQUES[control], control=control, value=_scalar(control, value, where), where=where)
         for control, value in _flat(properties, device)
-        if control in _TECHNIQUES
+        if control in TECHNIQUES
     )
 
 

@@ -27,7 +27,8 @@ class Target:
     """One address to examine and what may be done to it.
 
     `shown_url` is what evidence says of the address: the reference it came from, or itself. `model` is
-    the id that the inventory names. `place` and `key_place` name the address and the key in messages.
+    the id that the inventory names. `place`, `key_place` and `load_place` are what messages call the address, the key and
+    the leave to make the server load a model.
     """
 
     subject: str
@@ -43,6 +44,7 @@ class Target:
     kind: ServiceKind = ServiceKind.TEXT_GENERATION
     place: str = "url"
     key_place: str = ""
+    load_place: str = "probing.may_load"
 
     @property
     def max_tokens(self) -> int:
@@ -90,8 +92,8 @@ def unasked(target: Target, detection: Detection, model: str | None) -> str:
         return ""
     reading = detection.reading
     if target.model is not None and target.model not in (*reading.askable, *reading.loadable):
-        return f"the inventory's model {target.model!r} is not among those that can be asked"
-    return f"{reading.why_not}; probing.may_load allows it" if reading.loadable else reading.why_not
+        return f"the named model {target.model!r} is not among those that can be asked"
+    return f"{reading.why_not}; {target.load_place} allows it" if reading.loadable else reading.why_not
 
 
 def conclude(findings: Findings) -> tuple[EndpointState, str]:

@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[2]
 HOOK = ROOT / "gen" / "hook.py"
 COMMAND_LINE = ROOT / "gen" / "__main__.py"
 FOREIGN = {"httpx", "openvino", "openvino_genai", "mkdocs", "mkdocs_gen_files", "starlette", "uvicorn", "psutil", "pynvml"}
-SEAM = {f"probes.{name}" for name in ("archive", "evidence", "fleet", "errors", "schema", "strictyaml", "files", "ending")}
+SEAM = {
+    f"probes.{name}"
+    for name in ("archive", "evidence", "fleet", "errors", "schema", "strictyaml", "strictjson", "files", "ending")
+}
 CLOCK = {"now", "utcnow", "today", "fromtimestamp", "time", "time_ns", "monotonic", "perf_counter"}
 REST = {"getenv", "urlopen", "socket", "Popen", "system", "gethostname", "random", "uuid4"}
 
