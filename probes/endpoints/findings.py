@@ -99,7 +99,7 @@ def unasked(target: Target, detection: Detection, model: str | None) -> str:
 def conclude(findings: Findings) -> tuple[EndpointState, str]:
     """Come to one state with the words for it; a listed model counts as generating once it has generated."""
     target, detection, asked = findings.target, findings.detection, findings.asked
-    notes = [_mismatch(findings), "TLS not verified" if target.insecure and findings.address.secure else ""]
+    notes = [_mismatch(findings), "TLS not verified" if target.insecure and findings.address.secure else "", _twice(findings)]
     if not asked:
         state, detail = detection.state, detection.detail
         if state is EndpointState.LISTED:
@@ -155,6 +155,12 @@ def _of_request(findings: Findings, asked: Asked) -> str:
     if asked.answer.ending is Ending.COMPLETE:
         return f"{findings.model} answered without a single token"
     return f"{findings.model}: {asked.answer.words}"
+
+
+def _twice(findings: Findings) -> str:
+    """Recommend what spares a connection that is tried twice; the address itself is the user's."""
+    local = findings.address.host == "localhost" and findings.detection.reading is not None
+    return "localhost may be tried as IPv6 first, which can take seconds; 127.0.0.1 spares that" if local else ""
 
 
 def _mismatch(findings: Findings) -> str:
