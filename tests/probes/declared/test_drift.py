@@ -126,6 +126,24 @@ def test_one_edited_setting_drifts_from_a_live_llamacpp_and_agrees_when_set_back
 
 
 @pytest.mark.engine
+def test_one_edited_line_of_the_inventory_drifts_from_a_live_llamacpp_on_every_page_that_shows_it(
+    tmp_path: Path, context: Context, llama: str
+) -> None:
+    def drifting(declared: int) -> list[str]:
+        lab = Lab(tmp_path, context, "llama.cpp", "[]", f"parallel: {{value: {declared}, as_of: 2026-11-20}}")
+        if not list(tmp_path.rglob("*.json")):
+            lab.ask(llama)
+        site = lab.site()
+        (row,) = [row for row in read(site["services/live.md"]).rows if row[0].split() == ["Control", "parallel"]]
+        assert row[-1].split() == ["Drift", "agrees" if declared == 2 else "drift"]
+        return [path for path in ("services/live.md", "index.md") if "drift: " in read(site[path]).text]
+
+    assert drifting(2) == []
+    assert drifting(4) == ["services/live.md", "index.md"]
+    assert drifting(2) == []
+
+
+@pytest.mark.engine
 def test_a_graph_drifts_from_the_live_embedded_service(tmp_path: Path, context: Context, model_files: ModelFiles) -> None:
     settings = {"max_num_seqs": 4, "max_num_batched_tokens": 256, "enable_prefix_caching": True, "cache_size": 1}
     fields = "max_num_seqs: 4 enable_prefix_caching: true cache_size: 1"
