@@ -52,7 +52,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
             text(", ".join(ENGINE_TITLES[engine] for engine in entry.engines) or "any runtime"),
             line(dated(entry.checked, atlas.today, limit), span(text(entry.how), "note")),
             _source(atlas, entry.source),
-            text(", ".join(entry.checked_for)) if entry.checked_for else span(text("no release is named"), "absent"),
+            _checked_for(entry),
             _standing(entry),
         )
         for entry in sorted(_entries(atlas), key=age)
@@ -127,6 +127,12 @@ def _entry(atlas: Atlas, known: Known, engines: tuple[Engine, ...], kind: str, s
 def _control(control: Control) -> Markdown:
     said = control.values if control.absent else control.name
     return line(text(TECHNIQUE_TITLES[control.technique]), sentence(said), by=": ")
+
+
+def _checked_for(entry: _Entry) -> Markdown:
+    if entry.checked_for:
+        return text(", ".join(entry.checked_for))
+    return span(text("no release is named"), "absent") if entry.engines else text("any release")
 
 
 def _source(atlas: Atlas, source: str) -> Markdown:

@@ -284,10 +284,9 @@ def _unverified(atlas: Atlas, spot: Spot, here: str) -> Markdown:
         )
         for one in found
     ]
-    told = (
-        f"{len(found)} of the things known of {ENGINE_TITLES[by.engine]} hold for {by.version} as far as anybody knows, and "
-        "were not checked for it. What is said above of a technique rests on them all the same."
-    )
+    told = f"What nobody has looked at for this release of {ENGINE_TITLES[by.engine]}: it counts as before until somebody has."
+    if not found[0].comparable:
+        told += f" {by.version} names no release, so that nothing tells whether it is newer than those looked at."
     shown = table(columns("What is known", "Checked for", "Look there"), body, Layout.CARDS, "unverified")
     title = heading(2, text(f"Unverified for {by.version}"), "unverified")
     return paragraphs(title, text(told), details(text(f"{len(found)} to check again"), shown, "data"))
