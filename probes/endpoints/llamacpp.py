@@ -19,6 +19,7 @@ from probes.endpoints.reading import (
     Replies,
     Seen,
     Silent,
+    absences,
     document,
     listed,
     objects,
@@ -45,6 +46,9 @@ _SILENT: Final = (
     Silent(technique=Technique.KV_CACHE, control="kv_offload", default=True),
     Silent(technique=Technique.SPECULATIVE_DECODING, control="draft_model"),
 )
+_CACHE_PROMPT: Final = Silent(technique=Technique.PREFIX_CACHING, control="cache_prompt", default=True)
+_WHY_NO_CACHE: Final = "no path reports it; cached tokens of a repeated request would prove it on, and none prove nothing"
+_NO_DISAGGREGATION: Final = "llama-server has no such setting"
 _SPEC_TYPE: Final = Silent(technique=Technique.SPECULATIVE_DECODING, control="spec_type", default="none")
 _WHY_SILENT: Final = "no path of llama-server reports it; it stands in the command line"
 
@@ -105,7 +109,9 @@ class LlamaCpp(Adapter):
             seen=seen,
             not_told=(
                 *silences(_SILENT, _WHY_SILENT, default_of=_DEFAULTS_OF, seen=seen),
+                *silences((_CACHE_PROMPT,), _WHY_NO_CACHE, default_of=_DEFAULTS_OF, seen=seen),
                 *silences((_SPEC_TYPE,), _why_no_type(replies), default_of=_DEFAULTS_OF, seen=seen),
+                *absences((Technique.DISAGGREGATION,), _NO_DISAGGREGATION),
             ),
         )
 

@@ -24,6 +24,7 @@ from probes.endpoints.reading import (
     Replies,
     Seen,
     Silent,
+    absences,
     document,
     listed,
     objects,
@@ -187,6 +188,7 @@ class Ovms(Adapter):
             not_told=(
                 *silences(self.controls, self.why_not_told, default_of=_DEFAULTS_OF, seen=seen),
                 *silences(self._unloading(version), "it stands in config.json", default_of="OVMS 2026.4"),
+                *absences((Technique.DISAGGREGATION,), "neither OVMS nor its engine has such a setting"),
             ),
             first_token=_first_token(version),
         )

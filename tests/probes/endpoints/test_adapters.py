@@ -204,6 +204,12 @@ def test_llamacpp_that_drafts_is_not_said_to_draft_nothing() -> None:
     assert why == "GET /slots says that slots draft, and no path says by which method"
 
 
+def test_llamacpp_says_why_its_prompt_cache_is_not_told_until_a_request_proves_it() -> None:
+    (one,) = [one for one in LlamaCpp().read(llamacpp_replies(), "").not_told if one.control == "cache_prompt"]
+    assert one.why.startswith("no path reports it; cached tokens of a repeated request would prove it on")
+    assert one.default is True
+
+
 def test_llamacpp_without_slots_does_not_tell_whether_it_drafts() -> None:
     refused = answered("/slots", {"error": {"code": 501, "message": "not supported"}}, 501)
     reading = LlamaCpp().read({**llamacpp_replies(), "/slots": refused}, "")
