@@ -6,6 +6,7 @@ Paths are those of tools/server/README.md @00dc8057; bodies were captured from i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from pydantic import JsonValue
@@ -110,7 +111,7 @@ class LlamaCpp(Adapter):
             not_told=(
                 *silences(_SILENT, _WHY_SILENT, default_of=_DEFAULTS_OF, seen=seen),
                 *silences((_CACHE_PROMPT,), _WHY_NO_CACHE, default_of=_DEFAULTS_OF, seen=seen),
-                *silences((_SPEC_TYPE,), _why_no_type(replies), default_of=_DEFAULTS_OF, seen=seen),
+                *silences((_spec_type(replies),), _why_no_type(replies), default_of=_DEFAULTS_OF, seen=seen),
                 *absences((Technique.DISAGGREGATION,), _NO_DISAGGREGATION),
             ),
         )
@@ -169,6 +170,11 @@ def _speculation(replies: Replies) -> Iterator[Seen]:
     if _drafting(replies) == {False}:
         where = "GET /slots speculative"
         yield Seen(technique=Technique.SPECULATIVE_DECODING, control="spec_type", value="none", where=where)
+
+
+def _spec_type(replies: Replies) -> Silent:
+    """Give no default where slots draft: somebody has set it."""
+    return replace(_SPEC_TYPE, default="") if True in _drafting(replies) else _SPEC_TYPE
 
 
 def _why_no_type(replies: Replies) -> str:
