@@ -15,7 +15,7 @@ from probes.declared.graph import DEFAULTS
 from probes.declared.jsontext import mapping
 from probes.declared.launch import Launch
 from probes.declared.options import Option, Takes, defaults, match
-from probes.declared.release import default_of
+from probes.declared.release import default_of, is_newer
 from probes.evidence import Scalar, Technique
 from probes.fleet import ConfigKind
 
@@ -77,6 +77,7 @@ _EMPTY: Final = "--kv_cache_precision"
 IDLE: Final = "idle_unload_timeout_seconds"
 _GROUP: Final = "group_name"
 _PERMANENT: Final = "permanent"
+_SCHEMA_OF: Final = "2026.4"
 _TOP: Final = frozenset(
     {"model_config_list", "mediapipe_config_list", "pipeline_config_list", "custom_node_library_config_list",
      "custom_loader_config_list", "monitoring", IDLE}
@@ -127,21 +128,25 @@ class Served:
     device: str
     group: str
     entries: tuple[Entry, ...]
+    unread: tuple[str, ...]
 
 
-def read_config(text: str, name: str, entry: str, first_line: int = 1) -> tuple[Served, ...]:
+def read_config(text: str, name: str, entry: str, version: str | None = None) -> tuple[Served, ...]:
     """Read a config.json and give its servables, or the one called `entry`.
+
+    `version` is the release that will read it; one newer than the schema known here may have more fields, which are
+    named as not understood.
 
     Raises:
         InputError: OVMS would refuse it, or it has no servable of that name.
     """
-    document = mapping(text, name, first_line)
+    document, newer = mapping(text, name, 1), is_newer(version, _SCHEMA_OF)
     if "model_config_list" not in document and "mediapipe_config_list" not in document:
         raise refuse(name, "has no model_config_list", "a config.json of OVMS, or `kind` in the inventory")
-    for key in sorted(set(document) - _TOP):
-        raise refuse(f"{name}: {key[:60]}", "is not a known field", f"one of {', '.join(sorted(_TOP))}")
+    unread = _unknown(document, _TOP, f"{name}: ", newer=newer)
     idle = tuple(_idle(document, name))
-    every = tuple(_kept(one, idle) for one in (*_models(document, name), *_graphs(document, name)))
+    servables = (*_models(document, name, newer=newer), *_graphs(document, name, newer=newer))
+    every = tuple(replace(_kept(one, idle), unread=(*unread, *one.unread)) for one in servables)
     named = tuple(one for one in every if not entry or one.name == entry)
     if not named:
         found = f"has no servable {shown(entry)}" if entry else "serves nothing"
@@ -164,17 +169,25 @@ def _kept(one: Served, idle: tuple[Entry, ...]) -> Served:
     return replace(one, entries=(*one.entries, *own))
 
 
-def _models(document: Mapping[str, JsonValue], name: str) -> Iterator[Served]:
+def _unknown(found: Mapping[str, JsonValue], known: frozenset[str], place: str, *, newer: bool) -> tuple[str, ...]:
+    """Refuse fields that OVMS's own schema refuses; a newer release has a schema that is not known here."""
+    unknown = tuple(key[:60] for key in sorted(set(found) - known))
+    if unknown and not newer:
+        raise refuse(f"{place}{unknown[0]}", "is not a known field", f"one of {', '.join(sorted(known))}")
+    return unknown
+
+
+def _models(document: Mapping[str, JsonValue], name: str, *, newer: bool) -> Iterator[Served]:
     for place, item in _items(document, "model_config_list", name):
         config = item.get("config")
         if not isinstance(config, dict) or len(item) != 1:
             raise refuse(place, "is no {config: {...}}", 'an object with "config" and nothing else')
-        yield _served(config, f"{place}.config", _MODEL)
+        yield _served(config, f"{place}.config", _MODEL, newer=newer)
 
 
-def _graphs(document: Mapping[str, JsonValue], name: str) -> Iterator[Served]:
+def _graphs(document: Mapping[str, JsonValue], name: str, *, newer: bool) -> Iterator[Served]:
     for place, item in _items(document, "mediapipe_config_list", name):
-        yield _served(item, place, _MEDIAPIPE)
+        yield _served(item, place, _MEDIAPIPE, newer=newer)
 
 
 def _items(document: Mapping[str, JsonValue], key: str, name: str) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
@@ -188,9 +201,8 @@ def _items(document: Mapping[str, JsonValue], key: str, name: str) -> Iterator[t
         yield place, item
 
 
-def _served(config: Mapping[str, JsonValue], place: str, known: frozenset[str]) -> Served:
-    for key in sorted(set(config) - known):
-        raise refuse(f"{place}.{key[:60]}", "is not a known field", f"one of {', '.join(sorted(known))}")
+def _served(config: Mapping[str, JsonValue], place: str, known: frozenset[str], *, newer: bool) -> Served:
+    unread = _unknown(config, known, f"{place}.", newer=newer)
     texts = {key: config.get(key, "") for key in ("name", "base_path", "graph_path", "target_device", _GROUP)}
     for key, value in texts.items():
         if not isinstance(value, str) or not usable(value) or (key == "name" and not value):
@@ -206,4 +218,5 @@ def _served(config: Mapping[str, JsonValue], place: str, known: frozenset[str]) 
         device=said["target_device"],
         group=said[_GROUP],
         entries=plugin.of_object(properties, f"{place}.plugin_config", said["target_device"]),
+        unread=unread,
     )

@@ -119,6 +119,16 @@ def test_a_default_says_for_which_release_it_was_looked_up(tmp_path: Path, versi
     assert {one.default_of for one in declare(tmp_path, "graph.pbtxt", graph(), version=version).entries} == {whose}
 
 
+def test_a_field_of_a_release_that_nobody_has_looked_at_is_named_and_ends_nothing(tmp_path: Path) -> None:
+    options = "max_num_seqs: 3 tree_depth: 4 something { a: 1 } cache_size: 2"
+    reading = declare(tmp_path, "graph.pbtxt", graph(options), version="2026.5")
+    assert told(reading) == {"max_num_seqs": 3, "cache_size": 2}
+    assert reading.unread == ("tree_depth", "something")
+    for version in ("2026.3.1", "2026.3", "2025.4", None):
+        assert "tree_depth: is not a field of" in refusal(tmp_path, "graph.pbtxt", graph(options), version=version)
+    assert "refused by protobuf" in refusal(tmp_path, "graph.pbtxt", graph("max_num_seqs: -1"), version="2026.5")
+
+
 def test_an_option_in_a_comment_or_a_string_is_none(tmp_path: Path) -> None:
     """F130: a # inside quotes begins no comment."""
     options = "# enable_prefix_caching: true\n draft_models_path: './#enable_prefix_caching: true'"

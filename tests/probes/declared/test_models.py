@@ -48,6 +48,13 @@ def test_a_time_to_unload_that_is_none_is_refused(tmp_path: Path, value: object)
     assert refusal(tmp_path, "config.json", config(idle_unload_timeout_seconds=value)) == expected
 
 
+def test_a_field_of_a_release_that_nobody_has_looked_at_is_named_and_ends_nothing(tmp_path: Path) -> None:
+    text = config(brand_new=1, mediapipe_config_list=[])
+    assert declare(tmp_path, "config.json", text, version="2026.5").unread == ("brand_new",)
+    for version in ("2026.4.1", "2026.2", None):
+        assert "brand_new: is not a known field" in refusal(tmp_path, "config.json", text, version=version)
+
+
 def test_a_config_leads_to_the_graph_beside_it(tmp_path: Path) -> None:
     (tmp_path / "llm").mkdir()
     (tmp_path / "llm" / "graph.pbtxt").write_text(graph("cache_size: 2"))
