@@ -19,6 +19,7 @@ MAX_LINE_CHARACTERS: Final = 16384
 MAX_LINES: Final = 40000
 MAX_BAD_LINES: Final = 20
 _NAMED: Final = 5
+_NUMBERS: Final = re.compile(r"^(?:[^\s{]+\s|[^{]*\{.*\})\s*[-+.\w]+(?:\s+[-+.\w]+)?\s*$", re.ASCII | re.DOTALL)
 _BASES_OF_CREATED = ("_total", "_count", "_sum", "_bucket")
 
 
@@ -153,7 +154,11 @@ def mean(total: float | None, count: float | None) -> float | None:
 def _sample(line: str) -> Sample:
     if len(line) > MAX_LINE_CHARACTERS:
         raise ValueError(f"over {MAX_LINE_CHARACTERS} characters")
-    found = [sample for family in text_string_to_metric_families(_without_exemplar(line)) for sample in family.samples]
+    line = _without_exemplar(line)
+    # The client reads past a third word, and takes the digits of any script for numbers.
+    if not _NUMBERS.search(line):
+        raise ValueError("no value, or more than a value and a timestamp")
+    found = [sample for family in text_string_to_metric_families(line) for sample in family.samples]
     if len(found) != 1:
         raise ValueError("not a sample")
     name, labels, value = found[0].name, found[0].labels, found[0].value

@@ -322,6 +322,27 @@ def test_f80_f81_f84_good_samples_stay_whatever_a_line_beside_them_is() -> None:
     assert read.detail == "1 of 6 lines could not be read"
 
 
+@pytest.mark.parametrize(
+    "line", ["x 1 2 3", "x \u0661", "x 1_000", "x 0x1F", "x 1,5", "x TRUE", "x", "9x 1", "x-y 1", 'x{a="b"', 'x{a="b"} 1 2 3']
+)
+def test_f80_a_line_that_is_no_sample_is_bad_and_never_a_number(line: str) -> None:
+    read = parse(f"good 1\n{line}\n")
+    assert [sample.name for sample in read.samples] == ["good"]
+    assert [(one.number, one.text) for one in read.bad] == [(2, line)]
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("x\t1", 1), ('x{a="b"}1', 1), ('x{a="b c"}\t1 1700000000000', 1), ("x +1", 1), ("x -0", 0), ("x .5", 0.5),
+        ("x 1e5", 1e5), ('x{a="}"} 2', 2), ('x{a="{"} 2', 2), ('x{a="1 2 3"} 2 5', 2), ("x{} 3", 3), ("x -Inf", None), ("x nan 5", None),
+    ],
+)  # fmt: skip
+def test_f80_every_way_to_write_a_sample_is_read(line: str, value: float | None) -> None:
+    (sample,) = parse(line).samples
+    assert (sample.name, sample.value) == ("x", value)
+
+
 @pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
 def test_f82_a_counter_is_one_in_both_formats_and_its_birthday_is_no_number(kind: str) -> None:
     read = scrape(metrics_reply("# TYPE a counter\na_total 1\na_created 1.7e9\n# EOF\n", content_type=kind))
