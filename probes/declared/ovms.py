@@ -106,7 +106,12 @@ def read_launch(launch: Launch, version: str | None) -> Reading:
     entries = tuple(found.entries.values())
     if "--plugin_config" in given:
         word = found.others["--plugin_config"]
-        entries += plugin.entries(word.text, word.where, given.get("--target_device", ""))
+        own = plugin.entries(word.text, word.where, given.get("--target_device", ""))
+        if twice := {one.control for one in entries} & {one.control for one in own}:
+            # createPluginString(): "Doubled KV_CACHE_PRECISION parameter in plugin config."
+            expected = "it in one of the two, or OVMS does not start"
+            raise refuse(f"{word.where}: --plugin_config", f"holds {min(twice)}, which an option of its own sets", expected)
+        entries += own
     if given.get("--source_model", "").startswith("OpenVINO/"):
         why = "models of the OpenVINO organisation are downloaded as they are"
         entries = without_effect(entries, frozenset({"weight_precision"}), why)

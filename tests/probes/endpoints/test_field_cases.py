@@ -335,7 +335,8 @@ def test_f80_a_line_that_is_no_sample_is_bad_and_never_a_number(line: str) -> No
     ("line", "value"),
     [
         ("x\t1", 1), ('x{a="b"}1', 1), ('x{a="b c"}\t1 1700000000000', 1), ("x +1", 1), ("x -0", 0), ("x .5", 0.5),
-        ("x 1e5", 1e5), ('x{a="}"} 2', 2), ('x{a="{"} 2', 2), ('x{a="1 2 3"} 2 5', 2), ("x{} 3", 3), ("x -Inf", None), ("x nan 5", None),
+        ("x 1e5", 1e5), ('x{a="}"} 2', 2), ('x{a="{"} 2', 2), ('x{a="1 2 3"} 2 5', 2), ("x{} 3", 3),
+        ("x -Inf", None), ("x nan 5", None),
     ],
 )  # fmt: skip
 def test_f80_every_way_to_write_a_sample_is_read(line: str, value: float | None) -> None:
