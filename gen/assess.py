@@ -15,7 +15,7 @@ from gen.techniques import RULES
 from gen.view import FLEET, LOCAL, RELEASE, WEIGHTS, ServiceView, Sighting, View
 from probes.errors import UsageError
 from probes.evidence import Capability, CapabilityState, FleetScope, Missing, ProvenanceKind, Run, RunKind, Technique, newest
-from probes.fleet import Service, ServiceKind, Unknown
+from probes.fleet import Fleet, Service, ServiceKind, Unknown
 
 EMBEDDED = "embedded"
 
@@ -190,15 +190,35 @@ def _by_kind(corpus: Corpus, known: KnownKind, technique: Technique) -> Bearing:
 
 
 def _seen(runs: Iterable[Run]) -> tuple[Sighting, ...]:
-    """Read what the newest run that reached the service saw, with the provenance the run gives it."""
-    reached = [run for run in runs if run.kind is RunKind.ENDPOINT and run.validity.valid and run.settings]
-    run = max(reached, key=lambda run: (run.started_at, run.id), default=None)
-    return () if run is None else sightings_of(run)
+    """Read what the newest runs that reached the service saw: its settings, and its release.
+
+    A runtime may tell one and not the other: OVMS gives its version and no setting.
+    """
+    reached = sorted(
+        (run for run in runs if run.kind is RunKind.ENDPOINT and run.validity.valid),
+        key=lambda run: (run.started_at, run.id),
+        reverse=True,
+    )
+    settings = next((_settings_of(run) for run in reached if run.settings), ())
+    return (*settings, *next((found for run in reached if (found := _release_of(run))), ()))
+
+
+def engine_of(run: Run, fleet: Fleet) -> Engine | None:
+    """Tell whose settings a run shows: of what answered, else of what the inventory says runs there."""
+    names = {name.value: engine for name, engine in ENGINES.items()}
+    if not isinstance(run.runtime, Missing):
+        return names.get(run.runtime.name)
+    entry = fleet.services.get(run.subject) if isinstance(run.scope, FleetScope) else None
+    return None if entry is None else names.get(entry.runtime.value)
 
 
 def sightings_of(run: Run) -> tuple[Sighting, ...]:
     """Give what one run saw of the service it asked; what it was told to expect is no sighting."""
-    found = [
+    return _settings_of(run) + _release_of(run)
+
+
+def _settings_of(run: Run) -> tuple[Sighting, ...]:
+    return tuple(
         Sighting(
             control=setting.control,
             value=setting.value,
@@ -209,10 +229,13 @@ def sightings_of(run: Run) -> tuple[Sighting, ...]:
         )
         for setting in run.settings
         if setting.provenance.kind is not ProvenanceKind.DECLARED
-    ]
-    if not isinstance(run.runtime, Missing) and isinstance(run.runtime.version, str):
-        found.append(_observed(RELEASE, run.runtime.version, run))
-    return tuple(found)
+    )
+
+
+def _release_of(run: Run) -> tuple[Sighting, ...]:
+    if isinstance(run.runtime, Missing) or not isinstance(run.runtime.version, str):
+        return ()
+    return (_observed(RELEASE, run.runtime.version, run),)
 
 
 def _weights(runs: tuple[Run, ...]) -> tuple[Sighting, ...]:

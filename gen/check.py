@@ -6,15 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 
+from gen.assess import engine_of
 from gen.audit import Books, audit
 from gen.changes import propose
 from gen.corpus import Corpus
 from gen.findings import Finding, Rule, Severity
+from gen.knowledge import Checked, Engine
 from gen.knowledge.control import Control, Role
-from gen.knowledge.schema import ENGINES
+from gen.knowledge.schema import ENGINE_TITLES, ENGINES, Source
+from gen.recheck import Unverified, running, unverified
 from gen.records import Record, status_on
 from gen.words import Status
-from probes.evidence import Scalar, Technique
+from probes.evidence import Run, RunKind, Scalar, Technique
 from probes.fleet import Ignored
 
 _NUMBERS = frozenset({Role.SEQUENCES, Role.TOKENS})
@@ -30,7 +33,9 @@ def check(corpus: Corpus, today: date) -> tuple[Finding, ...]:
         *_names(corpus),
         *_inventory(corpus, today),
         *_sources(corpus, today),
+        *_unverified(corpus, today),
         *_runs(corpus, today),
+        *_unknown_settings(corpus),
         *check_records(corpus, today),
     ]
     # A record that cannot be read may be the one that says it all already.
@@ -148,6 +153,45 @@ def _sources(corpus: Corpus, today: date) -> Iterator[Finding]:
         message = f"{len(ids)} sources were last checked on {day}, over {limit} days ago: {', '.join(sorted(ids))}"
         fix = "read them again and date what they say"
         yield Finding(rule=Rule.STALE_SOURCE, place="gen/knowledge", message=message, fix=fix)
+
+
+def _unverified(corpus: Corpus, today: date) -> Iterator[Finding]:
+    """Ask for a new check of all that one source says of a release which is older than one that runs."""
+    groups: dict[tuple[Engine, str, Checked], list[Unverified]] = {}
+    for one in unverified(corpus.knowledge, running(corpus, today), today):
+        if one.comparable:
+            groups.setdefault((one.by.engine, one.by.version, one.checked), []).append(one)
+    for (engine, version, checked), found in groups.items():
+        titles = ", ".join(dict.fromkeys(one.by.title for one in found))
+        ids = list(dict.fromkeys(one.id for one in found))
+        known = f"{ids[0]} was" if len(ids) == 1 else f"{len(ids)} facts were"
+        those = f": {', '.join(ids)}" if len(ids) > 1 else ""
+        since = f"checked for {checked.release}" if checked.release else "checked for no release that its source names"
+        message = f"{ENGINE_TITLES[engine]} {version} runs as {titles}; {known} {since}{those}"
+        where = f"{checked.source} looked ({_where(corpus.knowledge.sources[checked.source])})"
+        fix = f"look for {version} where {where}, and name what you read as a source of what still holds"
+        yield Finding(rule=Rule.UNVERIFIED, place="gen/knowledge", about=checked.source, message=message, fix=fix)
+
+
+def _where(source: Source) -> str:
+    return source.url or source.repository or source.measurement or source.title
+
+
+def _unknown_settings(corpus: Corpus) -> Iterator[Finding]:
+    """Tell what the newest run of a service shows and the knowledge base has no control for."""
+    newest: dict[tuple[str, str, str], tuple[str, Run]] = {}
+    for folder, runs in (("adr/local/evidence", corpus.local_runs), ("adr/evidence", corpus.runs)):
+        for run in sorted(runs, key=lambda run: (run.started_at, run.id)):
+            if run.kind in {RunKind.ENDPOINT, RunKind.DECLARED}:
+                newest[run.kind, run.scope.model_dump_json(), run.subject] = (folder, run)
+    for folder, run in newest.values():
+        engine = engine_of(run, corpus.fleet)
+        for setting in run.settings:
+            if engine in corpus.knowledge.controls and corpus.knowledge.control(engine, setting.control) is None:
+                message = f"{run.subject} shows {setting.control}, which is not a known control of {engine}"
+                fix = f"look up what it does, and add it to gen/knowledge/controls/{engine}.yaml with its source"
+                place = f"{folder}/{run.id}.json"
+                yield Finding(rule=Rule.UNKNOWN_SETTING, place=place, about=setting.control, message=message, fix=fix)
 
 
 def _runs(corpus: Corpus, today: date) -> Iterator[Finding]:

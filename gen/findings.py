@@ -198,7 +198,6 @@ class Rule(Enum):
         False,
         "give it the day on which somebody looked",
     )
-
     NOT_IGNORABLE = (
         "IA027",
         Severity.ERROR,
@@ -212,6 +211,20 @@ class Rule(Enum):
         "an entry of the ignore list that is past its day or hits nothing",
         False,
         "take the entry out, or give it a later day with a reason",
+    )
+    UNVERIFIED = (
+        "IA030",
+        Severity.WARNING,
+        "knowledge that was not checked for a release that runs",
+        False,
+        "read the source as of that release, and correct the entry's range and the day it was checked",
+    )
+    UNKNOWN_SETTING = (
+        "IA031",
+        Severity.WARNING,
+        "a setting that was seen and that the knowledge does not have",
+        False,
+        "look it up and add the control with its source",
     )
 
     def __init__(self, number: str, severity: Severity, finds: str, may_be_acknowledged: bool, mend: str = "") -> None:  # noqa: FBT001
@@ -230,7 +243,17 @@ class Rule(Enum):
 
 
 # What the weekly look lists: nothing is broken, but somebody's turn has come.
-DUE = frozenset({Rule.PAST_REVIEW, Rule.STALE_EVIDENCE, Rule.STALE_DECLARATION, Rule.STALE_SOURCE, Rule.UNDRAFTED})
+DUE = frozenset(
+    {
+        Rule.PAST_REVIEW,
+        Rule.STALE_EVIDENCE,
+        Rule.STALE_DECLARATION,
+        Rule.STALE_SOURCE,
+        Rule.UNDRAFTED,
+        Rule.UNVERIFIED,
+        Rule.UNKNOWN_SETTING,
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from datetime import date
 from gen import paths
 from gen.corpus import Corpus
 from gen.pages import (
+    age,
     checklist,
     claims,
     controls,
@@ -42,6 +43,7 @@ _KINDS = (
     records,
     rules,
     controls,
+    age,
     planners,
     claims,
     sources,

@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 
 _MARK = r"(?:(?:a|b|rc|alpha|beta|pre)[.-]?\d{1,3}|dev[.-]?\d{1,8})(?!\w)"
-# A 'v' or a letter glued to a build number ('v2026.2', 'b10519'), the numbers, and a pre-release mark. What
-# follows names a build of the same release, also where it begins with a digit: '2026.4.1-22982-e213a147257',
-# '2026.4.1.0-3408-ab01d1771e4', and OVMS's '2025.4.0.61d4ad1c'.
-_VERSION = re.compile(rf"^\s*[a-z]?(\d+(?:\.\d{{1,5}}(?=$|[^0-9a-z]|{_MARK}))*)(?![0-9])(?:[-._]?({_MARK}))?", re.IGNORECASE)
+_END = rf"(?=$|[^0-9a-z]|{_MARK})"
+# A 'v' or the 'b' of a build number ('v2026.2', 'b10519'), the numbers, and a pre-release mark. What follows names a
+# build of the same release, also where it begins with a digit: '2026.4.1-22982-e213a147257',
+# '2026.4.1.0-3408-ab01d1771e4', and OVMS's '2025.4.0.61d4ad1c'. A commit is none of this, not even one of digits alone.
+_VERSION = re.compile(rf"^\s*[vb]?(\d{{1,6}}{_END}(?:\.\d{{1,5}}{_END})*)(?:[-._]?({_MARK}))?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, order=True)
@@ -40,8 +41,14 @@ def parse_version(text: str) -> Version:
 
 
 def known_version(text: str | None) -> Version | None:
-    """Read what a server or an inventory says its version is; None when it says nothing comparable."""
+    """Read what a server or an inventory says its version is; None when it says nothing comparable.
+
+    Builds that nobody stamped say 0.0.0, llama.cpp's b0, and setuptools-scm 0.1.dev1 where it finds no tag.
+    """
     try:
-        return None if text is None else parse_version(text)
+        version = None if text is None else parse_version(text)
     except ValueError:
         return None
+    if version is None or not any(version.numbers) or (version.numbers == (0, 1) and version.mark[0] == "dev"):
+        return None
+    return version

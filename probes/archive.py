@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,8 +13,9 @@ from pydantic import JsonValue, ValidationError
 
 from probes.errors import HostError, InputError, Problem
 from probes.evidence import SCHEMA, Run
-from probes.files import TakenError, write_new
+from probes.files import TakenError, read_text, write_new
 from probes.schema import problems_of
+from probes.strictjson import parse
 
 MAX_FILE_BYTES = 16 * 2**20
 _MOST_NAMESAKES: Final = 1000
@@ -63,10 +63,10 @@ def read_run(path: Path, name: str | None = None) -> Run:
         InputError: with every problem found; `name` replaces the path in messages.
     """
     place = name or path.name
-    text = _text(path, place)
+    text = read_text(path, place, most=MAX_FILE_BYTES, expected="a whole evidence file")
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as exc:
+        document = parse(text)
+    except ValueError as exc:
         raise InputError([Problem(place=place, found=f"is not JSON ({exc})", expected="a whole evidence file")]) from exc
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else type(document).__name__
@@ -129,21 +129,6 @@ def _named(run: Run) -> Iterator[Run]:
         yield run.model_copy(update={"id": name, "settings": settings})
 
 
-def _text(path: Path, place: str) -> str:
-    """Read a regular file; a pipe would wait for a writer, and a byte order mark is no content."""
-    try:
-        state = path.stat()
-        if not stat.S_ISREG(state.st_mode):
-            raise InputError([Problem(place=place, found="is no regular file", expected="an evidence file")])
-        if state.st_size > MAX_FILE_BYTES:
-            raise InputError([Problem(place=place, found=f"has {state.st_size} bytes", expected=f"at most {MAX_FILE_BYTES}")])
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise InputError([Problem(place=place, found="is not UTF-8", expected="a whole evidence file")]) from exc
-    except OSError as exc:
-        raise InputError([Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a readable file")]) from exc
-
-
 def _place(folder: Path) -> str:
     """Name a folder as it stands in the repository: from `adr` on where it lies there."""
     parts = folder.absolute().parts
@@ -154,7 +139,3 @@ def _place(folder: Path) -> str:
 def _document(run: Run) -> dict[str, JsonValue]:
     document: dict[str, JsonValue] = json.loads(run.model_dump_json())
     return document
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")

@@ -72,7 +72,9 @@ def _parser() -> argparse.ArgumentParser:
 
     for name, text in (("run", "measure and write evidence"), ("plan", "print what `run` would do, and stop")):
         command = add(name, text)
-        command.add_argument("parts", nargs="*", metavar="PART", help=f"what to probe: {', '.join(Part)} (default: all)")
+        command.add_argument(
+            "parts", nargs="*", metavar="PART", help=f"what to probe: {', '.join(Part)} (default: all but workloads)"
+        )
         command.add_argument("--service", action="append", default=[], metavar="NAME", help="ask only this service")
         command.add_argument(
             "--quick", action="store_true", help="fewer capabilities and benchmarks, shorter prompts or answers"
@@ -96,20 +98,18 @@ def _parser() -> argparse.ArgumentParser:
     endpoint.add_argument("--ca-file", metavar="FILE", help="certificate authority to trust for this address")
     endpoint.add_argument("--insecure", action="store_true", help="do not verify TLS; the result says so")
     endpoint.add_argument("--max-tokens", type=int, default=16, help="0 asks for no text at all (default: 16)")
+    endpoint.add_argument("--model", metavar="ID", help="the model to ask (default: the first that is loaded)")
+    endpoint.add_argument(
+        "--may-load",
+        action="store_true",
+        help="ask for text even where that makes the server load the model, and unload another: Ollama, LM Studio, llama.cpp's "
+        "router, an idle graph of OVMS",
+    )
     endpoint.add_argument("--json", action="store_true", help="print the whole run as JSON")
     endpoint.set_defaults(command=_endpoint)
 
     speculation = add("speculation", "can EAGLE-3 or a draft model pay for this model on this device?")
-    speculation.add_argument("--ir", type=Path, required=True, metavar="DIR", help="folder of the target's OpenVINO model")
-    speculation.add_argument("--device", default="CPU", help="OpenVINO device, such as GPU.0 (default: CPU)")
-    drafter = speculation.add_mutually_exclusive_group()
-    drafter.add_argument("--head", type=Path, metavar="DIR", help="an EAGLE-3 head to try (default: one with random weights)")
-    drafter.add_argument("--draft", type=Path, metavar="DIR", help="a model of the same tokenizer to draft with instead")
-    speculation.add_argument(
-        "--budget", type=float, default=120.0, metavar="S", help="seconds of each measurement (default: 120)"
-    )
-    speculation.add_argument("--quick", action="store_true", help="one length of drafts only")
-    speculation.add_argument("--json", action="store_true", help="print the whole runs as JSON")
+    _add_speculation_arguments(speculation)
     speculation.set_defaults(command=_speculation)
 
     load = add(
@@ -151,6 +151,19 @@ def _parser() -> argparse.ArgumentParser:
     importing.add_arguments(exchange)
     exchange.set_defaults(command=_import)
     return parser
+
+
+def _add_speculation_arguments(speculation: argparse.ArgumentParser) -> None:
+    speculation.add_argument("--ir", type=Path, required=True, metavar="DIR", help="folder of the target's OpenVINO model")
+    speculation.add_argument("--device", default="CPU", help="OpenVINO device, such as GPU.0 (default: CPU)")
+    drafter = speculation.add_mutually_exclusive_group()
+    drafter.add_argument("--head", type=Path, metavar="DIR", help="an EAGLE-3 head to try (default: one with random weights)")
+    drafter.add_argument("--draft", type=Path, metavar="DIR", help="a model of the same tokenizer to draft with instead")
+    speculation.add_argument(
+        "--budget", type=float, default=120.0, metavar="S", help="seconds of each measurement (default: 120)"
+    )
+    speculation.add_argument("--quick", action="store_true", help="one length of drafts only")
+    speculation.add_argument("--json", action="store_true", help="print the whole runs as JSON")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -204,7 +217,9 @@ def _endpoint(arguments: argparse.Namespace) -> int:
     key = key_from(os.environ, arguments.key_env) if arguments.key_env else None
     if arguments.max_tokens < 0:
         raise UsageError(f"--max-tokens {arguments.max_tokens}: is negative; expected 0 or more")
-    limits = ProbeLimits(requests=2 if arguments.max_tokens else 0, max_tokens=max(arguments.max_tokens, 1))
+    limits = ProbeLimits(
+        requests=2 if arguments.max_tokens else 0, max_tokens=max(arguments.max_tokens, 1), may_load=arguments.may_load
+    )
     context = _context(Path(), None, quick=False, console=_console(stderr=True), secrets=[key] if key else [])
     target = Target(
         subject=urlsplit(address.root).netloc,
@@ -216,6 +231,8 @@ def _endpoint(arguments: argparse.Namespace) -> int:
         limits=limits,
         shown_url=arguments.url,
         expected=None,
+        model=arguments.model,
+        load_place="--may-load",
         place="--url",
         key_place=f"environment variable {arguments.key_env}",
     )

@@ -1,15 +1,16 @@
-"""Writing files so that a crash leaves the old file or the new one, never half of either."""
+"""Files read whole and bounded, and written so that a crash leaves the old one or the new one, never half of either."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from probes.errors import HostError
+from probes.errors import HostError, InputError, Problem
 
 # As much as a large evidence file: an empty one fits on a full disk.
 _TRIAL_BYTES: Final = 2**18
@@ -21,6 +22,56 @@ _NO_LINKS: Final = frozenset(
 
 class TakenError(HostError):
     """The name is taken by another file, which stays as it is."""
+
+
+def read_bounded(path: Path, place: str, *, most: int, expected: str) -> bytes:
+    """Read a regular file of at most `most` bytes; `place` names it in messages, `expected` says what it should be.
+
+    Raises:
+        InputError: it is absent, no regular file or too large.
+    """
+    try:
+        # Asked before it is opened: a pipe would wait for its writer.
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):
+            raise _refusal(place, "is no regular file", expected)
+        if state.st_size > most:
+            raise _refusal(place, f"has {state.st_size} bytes", f"at most {most}: {expected}")
+        with path.open("rb") as stream:
+            raw = stream.read(most + 1)
+    except OSError as exc:
+        raise _refusal(place, f"cannot be read ({exc.strerror})", "a readable file") from exc
+    except ValueError as exc:
+        raise _refusal(place, "cannot be read (its name holds a zero byte)", "a readable file") from exc
+    if len(raw) > most:
+        raise _refusal(place, f"has more than {most} bytes", expected)
+    return raw
+
+
+def read_text(path: Path, place: str, *, most: int, expected: str) -> str:
+    """Read such a file as text in UTF-8; a byte order mark is no content.
+
+    Raises:
+        InputError: it cannot be read so; text that is none is told by its line.
+    """
+    return text_of(read_bounded(path, place, most=most, expected=expected), place)
+
+
+def text_of(raw: bytes, place: str) -> str:
+    """Turn bytes into text.
+
+    Raises:
+        InputError: they are no text in UTF-8.
+    """
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = raw[: exc.start].count(b"\n") + 1
+        raise _refusal(f"{place}:{line}", "is not UTF-8", "text in UTF-8") from exc
+
+
+def _refusal(place: str, found: str, expected: str) -> InputError:
+    return InputError([Problem(place=place, found=found, expected=expected)])
 
 
 def write_new(path: Path, content: bytes) -> None:

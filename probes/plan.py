@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from probes.errors import UsageError
+from probes.endpoints.address import parse_address
+from probes.errors import InputError, UsageError
 from probes.fleet import Fleet, ProbeLimits, reference_name, resolve
 from probes.micro.catalogue import Extent, of_extent
 from probes.workloads.catalogue import WORKLOADS, of_subject
@@ -176,7 +177,18 @@ def _ask(name: str, url: str, limits: ProbeLimits, environ: Mapping[str, str]) -
     if resolve(url, environ) is None:
         target = f"{reference_name(url)} is unset"
         return Step(part=Part.ENDPOINTS, subject=name, target=target, load="none: not configured", about_s=0)
-    return Step(part=Part.ENDPOINTS, subject=name, target=url, load=_load(limits), about_s=5)
+    target = f"{url}{_api(url, environ)}"
+    return Step(part=Part.ENDPOINTS, subject=name, target=target, load=_load(limits), about_s=5)
+
+
+def _api(url: str, environ: Mapping[str, str]) -> str:
+    """Say where the API is looked for: a prefix that is doubled or lost is seen before anything is asked."""
+    try:
+        address = parse_address(resolve(url, environ) or "", url)
+    except InputError:
+        return ""  # told with its place before the first part starts
+    root = "" if reference_name(url) else address.root
+    return f" (API at {root}{address.api})" if address.api else f" (API looked for at {root}/v1 and /v3)"
 
 
 def _load(limits: ProbeLimits) -> str:

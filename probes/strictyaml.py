@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +16,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from probes import quickyaml
 from probes.errors import InputError, Problem
+from probes.files import read_text
 from probes.schema import problems_of
 
 M = TypeVar("M", bound=BaseModel)
@@ -35,17 +35,7 @@ def load(
         InputError: with file, line, field, value and expectation of every problem.
     """
     place = name or path.name
-    try:
-        state = path.stat()
-        if not stat.S_ISREG(state.st_mode):  # opening a pipe would wait for ever
-            raise InputError([Problem(place=place, found="is not a plain file", expected="a YAML file")])
-        if state.st_size > MAX_BYTES:
-            raise InputError([Problem(place=place, found=f"is over {MAX_BYTES} bytes", expected="a file people wrote")])
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise InputError([Problem(place=place, found="is not UTF-8", expected="text in UTF-8")]) from exc
-    except OSError as exc:
-        raise InputError([Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a readable file")]) from exc
+    text = read_text(path, place, most=MAX_BYTES, expected="a file that people wrote")
     return loads(text, model, place, check)
 
 

@@ -81,7 +81,7 @@ def entry(reading: Reading, control: str) -> Entry:
     return one
 
 
-def refusal(folder: Path, name: str, text: str | bytes, runtime: RuntimeName = RuntimeName.OVMS, **file: str) -> str:
+def refusal(folder: Path, name: str, text: str | bytes, runtime: RuntimeName = RuntimeName.OVMS, **file: str | None) -> str:
     """Give the message with which a file is refused."""
     with pytest.raises(InputError) as caught:
         declare(folder, name, text, runtime, **file)  # type: ignore[arg-type]

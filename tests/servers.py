@@ -11,6 +11,13 @@ from collections.abc import Callable, Iterator
 Script = Callable[[socket.socket], None]
 
 
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
 @contextlib.contextmanager
 def talking(script: Script, *, tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """Run `script` on each connection, in a thread of its own; gives the port.

@@ -50,6 +50,14 @@ _M = TypeVar("_M", bound=Model)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Checked:
+    """The newest release that something was checked for and where that was seen; None where no source names one."""
+
+    release: str | None
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Knowledge:
     """The whole knowledge base. Lists keep the order of the files.
 
@@ -116,6 +124,19 @@ class Knowledge:
     def source_of(self, known: Known) -> Source:
         """Give the first source of a piece of knowledge."""
         return self.sources[known.source]
+
+    def checked_for(self, known: Known, engine: Engine) -> Checked:
+        """Give the newest release of a runtime that something was checked for: one of its sources', or where it begins."""
+        begins = known.true_from.release if known.true_from else None
+        own = ((self.sources[source].describes.get(engine), source) for source in (known.source, *known.also))
+        told = [Checked(release=release, source=source) for release, source in ((begins, known.source), *own)]
+        named = [one for one in told if one.release is not None]
+        return max(named, key=lambda one: parse_version(one.release or ""), default=told[0])
+
+    def of_engine(self, engine: Engine) -> tuple[Known, ...]:
+        """Give everything that is known of a runtime: controls, also those it lacks, facts and prices."""
+        said = (one for one in (*self.facts, *self.conflicts) if engine in one.engines)
+        return (*self._of(engine), *said)
 
     def born(self, known: Known, engine: Engine) -> date | None:
         """Date the day from which something is true of a runtime; None when it has no beginning."""
@@ -314,6 +335,7 @@ def _dangling(file: str, name: str, source: str) -> Problem:
 
 
 __all__ = [
+    "Checked",
     "Claim",
     "Control",
     "Dialect",

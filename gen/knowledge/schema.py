@@ -6,7 +6,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from gen.versions import parse_version
 from gen.words import Applicability
@@ -16,6 +16,15 @@ from probes.schema import Model
 
 Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,80}$")]
 Sentence = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+
+
+def _stated(text: str) -> str:
+    parse_version(text)
+    return text
+
+
+# A release number as a source states it.
+Stated = Annotated[str, AfterValidator(_stated)]
 
 
 class Engine(StrEnum):
@@ -85,7 +94,10 @@ class Reading(StrEnum):
 
 
 class Source(Model):
-    """Where something was learned. `published` is absent for a source that bears no date."""
+    """Where something was learned. `published` is absent for a source that bears no date.
+
+    `describes` gives the newest release of each engine that it speaks of; a source that names none is checked for none.
+    """
 
     id: Id
     title: Sentence
@@ -94,6 +106,7 @@ class Source(Model):
     measurement: Sentence | None = None
     published: date | None = None
     checked: date
+    describes: dict[Engine, Stated] = {}
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -105,15 +118,13 @@ class Source(Model):
 class Bound(Model):
     """A release, a day, or both: from there on, or up to there and not including it."""
 
-    release: str | None = None
+    release: Stated | None = None
     day: date | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if self.release is None and self.day is None:
             raise ValueError("a release or a day")
-        if self.release is not None:
-            parse_version(self.release)
         return self
 
 
@@ -291,18 +302,13 @@ class Release(Model):
     """A published version of an engine."""
 
     engine: Engine
-    version: str
+    version: Stated
     published: date
     source: Id
     checked: date
     reading: Reading
     note: str = ""
     brings: tuple[News, ...] = ()
-
-    @model_validator(mode="after")
-    def _comparable(self) -> Self:
-        parse_version(self.version)
-        return self
 
 
 class ReleaseFile(Model):

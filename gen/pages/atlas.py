@@ -15,10 +15,11 @@ from gen.claims import Answer, answers
 from gen.corpus import Corpus
 from gen.drift import Drift, drifts, fleet_view
 from gen.findings import Finding
-from gen.knowledge import Claim
+from gen.knowledge import Claim, Engine
 from gen.markdown import Markdown, code, external, link, text
 from gen.planners import PLANS
 from gen.planners.plan import Plan
+from gen.recheck import Unverified, running, unverified
 from gen.records import Record
 from gen.view import FLEET, LOCAL, ServiceView, View
 from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, slug
@@ -75,6 +76,28 @@ class Atlas:
     def fleet(self) -> View:
         """The inventory's services as all runs of this checkout show them."""
         return fleet_view(self.corpus, self.today)
+
+    @cached_property
+    def everything_unverified(self) -> tuple[Unverified, ...]:
+        """What is known of the runtimes that run, and was not checked for the releases that do."""
+        return unverified(self.corpus.knowledge, running(self.corpus, self.today), self.today)
+
+    @cached_property
+    def _unverified(self) -> Mapping[str, tuple[Unverified, ...]]:
+        found: dict[str, tuple[Unverified, ...]] = {}
+        for one in self.everything_unverified:
+            found[one.id] = (*found.get(one.id, ()), one)
+        return found
+
+    def unverified(
+        self, id: str, *, scope: str | None = None, service: str | None = None, engine: Engine | None = None
+    ) -> tuple[Unverified, ...]:
+        """Give the services, of those named or of all, whose release a piece of knowledge was not checked for."""
+        return tuple(
+            one
+            for one in self._unverified.get(id, ())
+            if scope in {None, one.by.scope} and service in {None, one.by.service} and engine in {None, one.by.engine}
+        )
 
     @cached_property
     def _views(self) -> Mapping[str, View]:

@@ -23,15 +23,16 @@ from gen.markdown import (
     text,
 )
 from gen.pages.atlas import Atlas
-from gen.pages.marks import dated
+from gen.pages.marks import dated, unverified
 from gen.pages.page import Page
 from gen.pages.tried import tried
+from gen.recheck import Unverified
 from gen.tables import Layout, columns, table
 from gen.words import TECHNIQUE_TITLES
 from probes.evidence import Technique, slug
 
 INDEX = "knowledge/index.md"
-_READING = {
+READING = {
     Reading.MEASURED: "measured",
     Reading.READ: "source read",
     Reading.EXCERPT: "excerpt seen",
@@ -48,7 +49,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
 
 def reading_word(reading: Reading) -> str:
     """Say how closely a source was looked at."""
-    return _READING[reading]
+    return READING[reading]
 
 
 def of_technique(atlas: Atlas, technique: Technique, here: str) -> Markdown:
@@ -61,8 +62,18 @@ def of_technique(atlas: Atlas, technique: Technique, here: str) -> Markdown:
             continue
         absent = all(control.absent for control in found)
         label = line(text(ENGINE_TITLES[engine]), text("has no such control" if absent else f"{len(found)} known"), by=": ")
-        parts.append(details(label, _controls(atlas, found, here), "data"))
+        parts.append(details(label, _controls(atlas, engine, found, here), "data"))
     return paragraphs(*parts) if len(parts) > 1 else NOTHING
+
+
+def knowledge_link(atlas: Atlas, one: Unverified, here: str) -> Markdown:
+    """Link to a piece of knowledge by what it says."""
+    known = next((known for known in atlas.corpus.knowledge.of_engine(one.by.engine) if known.id == one.id), None)
+    if known is None:
+        target = f"{path_of(one.by.engine)}#releases"
+        return link(text(f"which release of {ENGINE_TITLES[one.by.engine]} is the newest"), paths.relative(target, here))
+    said = known.name if isinstance(known, Control) else getattr(known, "text", known.id)
+    return link(text(said), paths.relative(f"{path_of(one.by.engine)}#{known.id}", here))
 
 
 def _engines(atlas: Atlas) -> list[Engine]:
@@ -72,7 +83,8 @@ def _engines(atlas: Atlas) -> list[Engine]:
     return [engine for engine in Engine if engine in spoken]
 
 
-def _path(engine: Engine) -> str:
+def path_of(engine: Engine) -> str:
+    """Address the page of a runtime."""
     return f"knowledge/{slug(engine.value)}.md"
 
 
@@ -80,7 +92,7 @@ def _index(atlas: Atlas) -> Page:
     controls = atlas.corpus.knowledge.controls
     body = [
         (
-            link(text(ENGINE_TITLES[engine]), paths.relative(_path(engine), INDEX), "technique"),
+            link(text(ENGINE_TITLES[engine]), paths.relative(path_of(engine), INDEX), "technique"),
             *(
                 _counted([c for c in controls.get(engine, ()) if c.technique is technique], engine, technique)
                 for technique in Technique
@@ -104,34 +116,36 @@ def _index(atlas: Atlas) -> Page:
     )
 
 
-def _price(atlas: Atlas, price: KnownConflict, here: str) -> Markdown:
+def _price(atlas: Atlas, engine: Engine, price: KnownConflict, here: str) -> Markdown:
     """Show a price with what was tried of it on any device, each speaking for itself."""
-    return line(_entry(atlas, price, price.text, here), tried(atlas, price, here), by="<br>")
+    return line(_entry(atlas, engine, price, price.text, here), tried(atlas, price, here), by="<br>")
 
 
 def _counted(found: Sequence[Control], engine: Engine, technique: Technique) -> Markdown:
     if not found:
         return span(text("not looked up"), "absent")
-    target = paths.relative(f"{_path(engine)}#{technique.value}", INDEX)
+    target = paths.relative(f"{path_of(engine)}#{technique.value}", INDEX)
     there = [control for control in found if not control.absent]
     return link(text(f"{len(there)} known" if there else "no such control"), target)
 
 
 def _page(atlas: Atlas, engine: Engine) -> Page:
-    here, known = _path(engine), atlas.corpus.knowledge
+    here, known = path_of(engine), atlas.corpus.knowledge
     controls = known.controls.get(engine, ())
     parts: list[Markdown] = []
     for technique in Technique:
         found = [control for control in controls if control.technique is technique]
         if found:
             title = link(text(TECHNIQUE_TITLES[technique]), paths.relative(f"techniques/{technique.value}.md", here))
-            parts += [heading(2, title, technique.value), _controls(atlas, found, here)]
+            parts += [heading(2, title, technique.value), _controls(atlas, engine, found, here)]
     prices = [one for one in known.conflicts if engine in one.engines]
     if prices:
-        parts += [heading(2, text("Conflicts and prices"), "prices"), bullets(_price(atlas, p, here) for p in prices)]
+        shown = bullets(_price(atlas, engine, price, here) for price in prices)
+        parts += [heading(2, text("Conflicts and prices"), "prices"), shown]
     facts = [one for one in known.facts if engine in one.engines]
     if facts:
-        parts += [heading(2, text("Facts"), "facts"), bullets(_entry(atlas, fact, fact.text, here) for fact in facts)]
+        shown = bullets(_entry(atlas, engine, fact, fact.text, here) for fact in facts)
+        parts += [heading(2, text("Facts"), "facts"), shown]
     releases = sorted((r for r in known.releases if r.engine is engine), key=lambda r: (r.published, r.version), reverse=True)
     if releases:
         body = [
@@ -149,16 +163,16 @@ def _page(atlas: Atlas, engine: Engine) -> Page:
     return Page(path=here, title=ENGINE_TITLES[engine], body=paragraphs(*parts), trail=trail)
 
 
-def _controls(atlas: Atlas, controls: Sequence[Control], here: str) -> Markdown:
+def _controls(atlas: Atlas, engine: Engine, controls: Sequence[Control], here: str) -> Markdown:
     body = [
         (
-            span(text("no such control"), "absent") if control.absent else code(control.name),
+            line(anchor(control.id), span(text("no such control"), "absent") if control.absent else code(control.name), by=""),
             sentence(control.values) if control.values else span(text("not documented"), "absent"),
             _default(control),
             _observed(control),
             line(*(sentence(limit) for limit in control.limits), *([sentence(control.note)] if control.note else []), by="<br>")
             or span(text("none noted"), "note"),
-            _checked(atlas, control, here),
+            _checked(atlas, engine, control, here),
         )
         for control in controls
     ]
@@ -181,11 +195,12 @@ def _observed(control: Control) -> Markdown:
     return line(*(text(f"{one.how.value}: {one.where} {one.field}".strip()) for one in control.observe), by="<br>")
 
 
-def _entry(atlas: Atlas, known: Known, said: str, here: str) -> Markdown:
-    return line(anchor(known.id), sentence(said), span(line(_range(known), _checked(atlas, known, here)), "note"))
+def _entry(atlas: Atlas, engine: Engine, known: Known, said: str, here: str) -> Markdown:
+    return line(anchor(known.id), sentence(said), span(line(validity(known), _checked(atlas, engine, known, here)), "note"))
 
 
-def _range(known: Known) -> Markdown:
+def validity(known: Known) -> Markdown:
+    """Say from which release or day to which something holds; nothing for what always does."""
     since, until = _bound(known.true_from), _bound(known.true_until)
     if since and until:
         return text(f"true from {since} until {until};")
@@ -199,10 +214,12 @@ def _bound(bound: Bound | None) -> str:
     return " and ".join(part for part in (f"release {bound.release}" if bound.release else "", day) if part)
 
 
-def _checked(atlas: Atlas, known: Known, here: str) -> Markdown:
+def _checked(atlas: Atlas, engine: Engine, known: Known, here: str) -> Markdown:
     limit = atlas.corpus.fleet.policies.freshness.source_days
     also = [atlas.source(here, source) for source in known.also]
     source = line(atlas.source(here, known.source), *also, by=", ")
     at = span(text(known.at), "note") if known.at else NOTHING
-    when = line(text(_READING[known.reading]), dated(known.checked, atlas.today, limit))
-    return line(source, at, when)
+    when = line(text(READING[known.reading]), dated(known.checked, atlas.today, limit))
+    release = atlas.corpus.knowledge.checked_for(known, engine).release
+    checked = span(text(f"for {release}"), "note") if release else NOTHING
+    return line(source, at, when, checked, unverified(atlas.unverified(known.id, engine=engine)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 
-from gen.markdown import Markdown, line, link, span, text
+from gen.markdown import NOTHING, Markdown, line, link, span, text
+from gen.recheck import Unverified
 from gen.words import Applicability, Decision, State, Status, Verdict
 from probes.evidence import CapabilityState, EndpointState, Missing, MissingReason, ProvenanceKind, Scalar, slug
 from probes.fleet import Freshness, Unknown
@@ -72,6 +74,18 @@ def dated(day: date, today: date, stale_after_days: int | None = None) -> Markdo
     stamp = Markdown(f'<time datetime="{day.isoformat()}"{limit}>{day.isoformat()}</time>')
     stale = stale_after_days is not None and (today - day).days > stale_after_days
     return line(stamp, span(text("stale"), "stale")) if stale else stamp
+
+
+def unverified(found: Iterable[Unverified]) -> Markdown:
+    """Name each running release for which a piece of knowledge was not checked; nothing where there is none."""
+    told = {(one.by.version, one.checked.release): one for one in found}
+    return line(*map(_unverified, told.values()), by="<br>") if told else NOTHING
+
+
+def _unverified(one: Unverified) -> Markdown:
+    checked = f"checked for {one.checked.release}" if one.checked.release else "checked for no release that its source names"
+    doubt = "" if one.comparable else ", which names no release"
+    return line(span(text(f"unverified for {one.by.version}{doubt}"), "unverified"), span(text(f"({checked})"), "note"))
 
 
 def age_limit(kind: ProvenanceKind, freshness: Freshness) -> int:

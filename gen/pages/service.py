@@ -5,23 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gen import paths
-from gen.assess import sightings_of
+from gen.assess import engine_of, sightings_of
 from gen.assessment import Cell
-from gen.knowledge import Role
-from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
+from gen.knowledge import Engine, Role
+from gen.knowledge.schema import ENGINE_TITLES
+from gen.markdown import (
+    NOTHING,
+    Markdown,
+    bullets,
+    code,
+    details,
+    fenced,
+    heading,
+    line,
+    link,
+    paragraphs,
+    sentence,
+    span,
+    text,
+)
 from gen.pages import checklist, planners
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import ENTRY, entries
+from gen.pages.controls import knowledge_link
 from gen.pages.coverage import kind_claims
 from gen.pages.machine import machine_link
-from gen.pages.marks import age_limit, chip, dated, not_measured, scalar, unknown
+from gen.pages.marks import age_limit, chip, dated, not_measured, scalar, unknown, unverified
 from gen.pages.page import Page
 from gen.pages.run import run_table
 from gen.pages.technique import known_facts
 from gen.tables import Layout, columns, table
 from gen.techniques.wording import listing
-from gen.view import FLEET, Sighting, agree
+from gen.view import FLEET, RELEASE, Sighting, agree
 from gen.words import TECHNIQUE_TITLES
 from probes.evidence import ProvenanceKind, Run, RunKind
 from probes.fleet import ConfigFile, RuntimeName, Service, Unknown, reference_name
@@ -47,6 +63,7 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
         heading(2, text("Techniques"), "techniques"),
         _techniques(atlas, spot, here),
         _plans(atlas, spot, here),
+        _unverified(atlas, spot, here),
         _capabilities(runs),
         heading(2, text("Runs"), "runs"),
         run_table(atlas, runs, here),
@@ -162,6 +179,7 @@ def _settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mar
     """Show each control by every way it is known, with the day and the place of each."""
     service = atlas.service_view(spot)
     found = service.sightings if service else _told(runs)
+    engine = service.engine if service else next((engine_of(run, atlas.corpus.fleet) for run in runs if run.settings), None)
     found = tuple(one for one in found if one.kind is not ProvenanceKind.DOCUMENTED)
     names = dict.fromkeys(one.control for one in found)
     declared = {one.control for one in found if one.kind is ProvenanceKind.DECLARED and not one.default_of}
@@ -172,7 +190,7 @@ def _settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mar
         own = [one for one in found if one.control == control]
         body.append(
             (
-                code(control),
+                _name(atlas, spot, engine, control),
                 _column(atlas, spot, [one for one in own if one.kind is ProvenanceKind.DECLARED and not one.in_file], here)
                 or span(text("not declared"), "absent"),
                 _column(atlas, spot, [one for one in own if one.in_file], here) or span(text("in no file"), "absent"),
@@ -184,6 +202,15 @@ def _settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mar
     head = columns("Control", "Declared", "In files", "Observed", "Inferred", "Drift")
     told = "Declared: in the inventory. In files: in the configuration files that it names for this service."
     return paragraphs(span(text(told), "note"), table(head, body, Layout.CARDS, "settings"))
+
+
+def _name(atlas: Atlas, spot: Spot, engine: Engine | None, control: str) -> Markdown:
+    """Name a setting, and say so where the knowledge has no such control or had none for a release so new."""
+    known = atlas.corpus.knowledge
+    found = known.control(engine, control)
+    unknown = engine in known.controls and control != RELEASE and found is None
+    doubt = unverified(atlas.unverified(found.id, scope=spot.scope, service=spot.name)) if found else NOTHING
+    return line(code(control), span(text("unknown control"), "absent") if unknown else NOTHING, doubt)
 
 
 def _told(runs: tuple[Run, ...]) -> tuple[Sighting, ...]:
@@ -239,7 +266,7 @@ def _techniques(atlas: Atlas, spot: Spot, here: str) -> Markdown:
             line(chip(cell.state), *(span(text(f"drift: {one}"), "drift") for one in _drifts(atlas, spot, cell)), by="<br>"),
             chip(cell.decision),
             line(sentence(cell.summary), span(text(cell.applicability.value), "note"), by="<br>"),
-            known_facts(atlas, cell.facts, here),
+            known_facts(atlas, spot, cell.facts, here),
         )
         for _, cell in cells
     ]
@@ -272,6 +299,28 @@ def _drifts(atlas: Atlas, spot: Spot, cell: Cell) -> tuple[str, ...]:
         return cell.drift
     found = (one for one in atlas.drifts if one.service == spot.name and one.technique is cell.technique)
     return tuple(one.control for one in found)
+
+
+def _unverified(atlas: Atlas, spot: Spot, here: str) -> Markdown:
+    """List what is known of the runtime and was checked for older releases only than the one that runs here."""
+    found = [one for one in atlas.everything_unverified if (one.by.scope, one.by.service) == (spot.scope, spot.name)]
+    if not found:
+        return NOTHING
+    by = found[0].by
+    body = [
+        (
+            knowledge_link(atlas, one, here),
+            text(one.checked.release) if one.checked.release else span(text("no release that its source names"), "absent"),
+            atlas.source(here, one.checked.source),
+        )
+        for one in found
+    ]
+    told = f"What nobody has looked at for this release of {ENGINE_TITLES[by.engine]}: it counts as before until somebody has."
+    if not found[0].comparable:
+        told += f" {by.version} names no release, so that nothing tells whether it is newer than those looked at."
+    shown = table(columns("What is known", "Checked for", "Look there"), body, Layout.CARDS, "unverified")
+    title = heading(2, text(f"Unverified for {by.version}"), "unverified")
+    return paragraphs(title, text(told), details(text(f"{len(found)} to check again"), shown, "data"))
 
 
 def _capabilities(runs: tuple[Run, ...]) -> Markdown:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from gen import paths
 from gen.knowledge import Source
-from gen.markdown import Markdown, anchor, code, external, line, paragraphs, span, text
+from gen.knowledge.schema import ENGINE_TITLES
+from gen.markdown import Markdown, anchor, code, external, line, link, paragraphs, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import dated
 from gen.pages.page import Page
@@ -40,17 +42,19 @@ def pages(atlas: Atlas) -> Iterator[Page]:
             dated(source.checked, atlas.today, limit),
             dated(source.published, atlas.today) if source.published else span(text("bears no date"), "absent"),
             _where(source),
+            text(", ".join(f"{ENGINE_TITLES[engine]} {release}" for engine, release in source.describes.items()))
+            or span(text("names no release"), "absent"),
             text(str(uses[source.id])),
         )
         for source in sorted(known.sources.values(), key=lambda source: (source.checked, source.id))
     ]
-    intro = text(
-        f"Everything the rules take from outside, by the day somebody last looked at it. After {limit} days a source looks "
-        "stale; what it says still applies by release and day, but it is time to read it again."
+    intro = line(
+        text(f"Where the rules take things from, by the day somebody last looked there. After {limit} days a source looks"),
+        text("stale; what it says still applies by release and day, but it is time to read it again."),
+        link(text("What is taken from them, by age"), paths.relative("knowledge/by-age.md", HERE)),
     )
-    head = columns(
-        "Source", "Last checked", "Published", "Where", "Entries that rest on it", numeric=["Entries that rest on it"]
-    )
+    last = "Entries that rest on it"
+    head = columns("Source", "Last checked", "Published", "Where", "Describes", last, numeric=[last])
     shown = table(head, body, Layout.CARDS, "sources")
     yield Page(
         path=HERE,

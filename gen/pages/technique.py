@@ -9,7 +9,7 @@ from gen.benchmarks import of_technique
 from gen.markdown import NOTHING, Markdown, block, bullets, details, heading, line, link, paragraphs, sentence, span, text
 from gen.pages import claims, controls, planners
 from gen.pages.atlas import Atlas, Spot, scope_anchor
-from gen.pages.marks import age_limit, chip, dated, known
+from gen.pages.marks import age_limit, chip, dated, known, unverified
 from gen.pages.matrix import Row, changes, rows
 from gen.pages.measured import pictures
 from gen.pages.page import Page
@@ -77,7 +77,7 @@ def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdow
         _prices(atlas, shown, here, f"{mark}-prices"),
         _measured(atlas, scope, technique, here),
         heading(3, text("Facts"), f"{mark}-facts"),
-        facts_table(atlas, shown.facts, here),
+        facts_table(atlas, scope, shown.facts, here),
         _cells(atlas, shown, here, f"{mark}-services"),
         _evidence(atlas, shown, here, f"{mark}-evidence"),
     )
@@ -129,6 +129,7 @@ def _prices(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markd
             sentence(c.text),
             span(line(atlas.source(here, c.source), text("checked"), dated(c.checked, atlas.today, limit)), "note"),
             _beside(atlas, c.id, here),
+            unverified(atlas.unverified(c.id, scope=assessment.scope)),
         )
         for c in assessment.conflicts
     ]
@@ -151,13 +152,13 @@ def _measured(atlas: Atlas, scope: str, technique: Technique, here: str) -> Mark
     return paragraphs(heading(3, text("Measured off and on"), f"{scope_anchor(scope)}-measured"), shown) if shown else NOTHING
 
 
-def facts_table(atlas: Atlas, facts: Sequence[Fact], here: str) -> Markdown:
-    """Show facts with how and when each became known and where to look it up."""
+def facts_table(atlas: Atlas, scope: str, facts: Sequence[Fact], here: str) -> Markdown:
+    """Show facts with how and when each became known, where to look it up, and for which releases nobody did."""
     if not facts:
         return text("No fact is known here.")
     body = [
         (
-            sentence(fact.text),
+            line(sentence(fact.text), unverified(atlas.unverified(fact.id, scope=scope)), by="<br>"),
             known(fact.provenance),
             since(atlas, fact),
             atlas.ref(here, fact.ref),
@@ -205,14 +206,14 @@ def _cell_table(atlas: Atlas, scope: str, cells: Sequence[Cell], here: str) -> M
             line(chip(cell.state), _drift(cell), by="<br>"),
             chip(cell.decision),
             line(sentence(cell.summary), span(text(cell.applicability.value), "note"), by="<br>"),
-            known_facts(atlas, cell.facts, here),
+            known_facts(atlas, Spot(scope=scope, name=cell.service), cell.facts, here),
         )
         for cell in cells
     ]
     return table(columns("Service", "State", "Decision", "What it means here", "Known"), body, Layout.CARDS, "cells")
 
 
-def known_facts(atlas: Atlas, facts: Sequence[Fact], here: str) -> Markdown:
+def known_facts(atlas: Atlas, spot: Spot, facts: Sequence[Fact], here: str) -> Markdown:
     """Put a cell's facts into one cell of a table."""
     if not facts:
         return span(text("follows from the kind of service"), "note")
@@ -223,6 +224,7 @@ def known_facts(atlas: Atlas, facts: Sequence[Fact], here: str) -> Markdown:
                 text(fact.text),
                 since(atlas, fact),
                 atlas.ref(here, fact.ref),
+                unverified(atlas.unverified(fact.id, scope=spot.scope, service=spot.name)),
             )
             for fact in facts
         )

@@ -18,7 +18,7 @@ from probes.declared import kind, plugin
 from probes.declared.complaint import refuse, shown, usable
 from probes.declared.entry import Entry, Reading, without_effect
 from probes.declared.protos import CALCULATORS, GRAPH, LLM, PACKAGE, message_class, pool
-from probes.declared.release import default_of
+from probes.declared.release import default_of, is_newer
 from probes.evidence import Scalar, Technique
 from probes.fleet import ConfigKind
 
@@ -75,10 +75,13 @@ _CREATOR: Final = re.compile(r"(?:^|\n)# File created with: OpenVINO Model Serve
 def read_graph(text: str, name: str, version: str | None, first_line: int = 1) -> Reading:
     """Read a graph; `first_line` is where it begins in the file `name`, `version` the release that will read it.
 
+    A release newer than the message that is known here may have more fields: they are named as not understood.
+
     Raises:
         InputError: OVMS would refuse the file, or it holds options of a calculator that is not known here.
     """
-    graph = _parse(text, name, first_line)
+    newer = is_newer(version, DEFAULTS[2])
+    graph = _parse(text, name, first_line, newer=newer)
     nodes = [(node, options) for node in graph.node for options in _options(node, name)]
     speaking = [options for _, options in nodes if options.DESCRIPTOR.full_name == LLM]
     if len(speaking) > 1:
@@ -96,15 +99,17 @@ def read_graph(text: str, name: str, version: str | None, first_line: int = 1) -
         entries += _entries(options, name, lines, default_of(*DEFAULTS, version))
     pipeline = _enum(speaking[0], "pipeline_type") if speaking else ""
     kinds = tuple(kind.of_calculators([options.DESCRIPTOR.name for _, options in nodes], pipeline, name))
-    return Reading(kind=ConfigKind.GRAPH, entries=tuple(entries), facts=facts, kinds=kinds)
+    known = message_class(LLM).DESCRIPTOR.fields_by_name
+    unread = tuple(field for field in lines if field not in known) if newer else ()
+    return Reading(kind=ConfigKind.GRAPH, entries=tuple(entries), facts=facts, kinds=kinds, unread=unread)
 
 
-def _parse(text: str, name: str, first_line: int) -> Any:
+def _parse(text: str, name: str, first_line: int, *, newer: bool) -> Any:
     graph = message_class(GRAPH)()
     if _depth(text) > MAX_DEPTH:
         raise refuse(name, f"nests deeper than {MAX_DEPTH} levels", "a graph that people wrote")
     try:
-        text_format.Parse(text, graph, allow_unknown_extension=True, descriptor_pool=pool())
+        text_format.Parse(text, graph, allow_unknown_extension=True, allow_unknown_field=newer, descriptor_pool=pool())
     except text_format.ParseError as exc:
         raise _complaint(exc, text, name, first_line) from exc
     except EncodeError as exc:

@@ -8,12 +8,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from probes.declared.complaint import refuse
-
-MAX_SHOWN = 60
-
-
-class _KeyTwiceError(ValueError):
-    """An object names a key twice; which of the two counts depends on who reads it."""
+from probes.strictjson import parse
 
 
 def loads(text: str, place: str, line: int | None = None) -> JsonValue:
@@ -23,13 +18,14 @@ def loads(text: str, place: str, line: int | None = None) -> JsonValue:
         InputError: it is not JSON; secrets may stand in it, so no value is quoted.
     """
     try:
-        value: JsonValue = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        value = parse(text)
     except json.JSONDecodeError as exc:
         where = place if line is None else f"{place}:{line + exc.lineno - 1}"
         hint = "; JSON has no comments" if "//" in text or "/*" in text else ""
         raise refuse(where, f"is not JSON ({exc.msg}, column {exc.colno}{hint})", "JSON") from exc
-    except (ValueError, RecursionError) as exc:
-        why = str(exc) if isinstance(exc, _KeyTwiceError) else "it nests too deep, or holds a number that is none"
+    except ValueError as exc:
+        # json's own words on a number that is too long would quote none of it; NaN and depth are named.
+        why = str(exc)
         raise refuse(place if line is None else f"{place}:{line}", f"is not usable JSON ({why})", "plain JSON") from exc
     return value
 
@@ -45,19 +41,6 @@ def mapping(text: str, place: str, line: int | None = None) -> Mapping[str, Json
         where = place if line is None else f"{place}:{line}"
         raise refuse(where, f"is {_kind(value)}", "a JSON object")
     return value
-
-
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _KeyTwiceError(f"key {key[:MAX_SHOWN]!r} stands there twice")
-        found[key] = value
-    return found
-
-
-def _constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _kind(value: JsonValue) -> str:

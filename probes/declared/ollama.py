@@ -48,7 +48,7 @@ _DEFAULTS: Final[Mapping[str, Scalar]] = {"OLLAMA_NUM_PARALLEL": 1, "OLLAMA_MAX_
 _COMMANDS: Final = frozenset(
     "from license template system adapter draft renderer parser parameter message requires".split()  # noqa: SIM905
 )
-_PARAMETERS: Final = {"num_ctx": Technique.KV_CACHE, "draft_num_predict": Technique.SPECULATIVE_DECODING}
+PARAMETERS: Final = {"num_ctx": Technique.KV_CACHE, "draft_num_predict": Technique.SPECULATIVE_DECODING}
 
 
 def read_launch(launch: Launch, version: str | None) -> Reading:
@@ -95,12 +95,12 @@ def read_modelfile(text: str, name: str) -> Reading:
         elif one.name == "draft":
             value = _word(one, where)
             entries.append(Entry(technique=Technique.SPECULATIVE_DECODING, control="draft_model", value=value, where=where))
-        elif one.name in _PARAMETERS:
+        elif one.name in PARAMETERS:
             number = re.fullmatch(r"[+-]?\d{1,18}", one.value, re.ASCII)
             if number is None:
                 raise refuse(f"{where}: {one.name}", f"is {shown(one.value)}", "a whole number")
             entries = [entry for entry in entries if entry.control != one.name]
-            entries.append(Entry(technique=_PARAMETERS[one.name], control=one.name, value=int(number.group()), where=where))
+            entries.append(Entry(technique=PARAMETERS[one.name], control=one.name, value=int(number.group()), where=where))
     return Reading(kind=ConfigKind.MODELFILE, entries=tuple(entries), facts=facts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import JsonValue
@@ -15,7 +15,7 @@ from probes.declared.graph import DEFAULTS
 from probes.declared.jsontext import mapping
 from probes.declared.launch import Launch
 from probes.declared.options import Option, Takes, defaults, match
-from probes.declared.release import default_of
+from probes.declared.release import default_of, is_newer
 from probes.evidence import Scalar, Technique
 from probes.fleet import ConfigKind
 
@@ -73,16 +73,21 @@ _DEFAULTS: Final[Mapping[str, Scalar]] = {
 _WANTED: Final = ("--task", "--target_device", "--plugin_config", "--source_model", "--model_name", "--config_path")
 _EMPTY: Final = "--kv_cache_precision"
 
+# Since 2026.4 (docs/idle_servable_management.md @338728f0); servables of the group `permanent` are never unloaded.
+IDLE: Final = "idle_unload_timeout_seconds"
+_GROUP: Final = "group_name"
+_PERMANENT: Final = "permanent"
+_SCHEMA_OF: Final = "2026.4"
 _TOP: Final = frozenset(
     {"model_config_list", "mediapipe_config_list", "pipeline_config_list", "custom_node_library_config_list",
-     "custom_loader_config_list", "monitoring"}
+     "custom_loader_config_list", "monitoring", IDLE}
 )  # fmt: skip
 _MODEL: Final = frozenset(
     {"name", "base_path", "batch_size", "graph_path", "subconfig", "model_version_policy", "shape", "layout", "nireq",
      "target_device", "allow_cache", "plugin_config", "custom_loader_options", "mean", "scale", "color_format",
-     "precision", "stateful", "idle_sequence_cleanup", "low_latency_transformation", "max_sequence_number"}
+     "precision", "stateful", "idle_sequence_cleanup", "low_latency_transformation", "max_sequence_number", _GROUP}
 )  # fmt: skip
-_MEDIAPIPE: Final = frozenset({"name", "base_path", "graph_path", "subconfig"})
+_MEDIAPIPE: Final = frozenset({"name", "base_path", "graph_path", "subconfig", _GROUP})
 
 
 def read_launch(launch: Launch, version: str | None) -> Reading:
@@ -101,7 +106,12 @@ def read_launch(launch: Launch, version: str | None) -> Reading:
     entries = tuple(found.entries.values())
     if "--plugin_config" in given:
         word = found.others["--plugin_config"]
-        entries += plugin.entries(word.text, word.where, given.get("--target_device", ""))
+        own = plugin.entries(word.text, word.where, given.get("--target_device", ""))
+        if twice := {one.control for one in entries} & {one.control for one in own}:
+            # createPluginString(): "Doubled KV_CACHE_PRECISION parameter in plugin config."
+            expected = "it in one of the two, or OVMS does not start"
+            raise refuse(f"{word.where}: --plugin_config", f"holds {min(twice)}, which an option of its own sets", expected)
+        entries += own
     if given.get("--source_model", "").startswith("OpenVINO/"):
         why = "models of the OpenVINO organisation are downloaded as they are"
         entries = without_effect(entries, frozenset({"weight_precision"}), why)
@@ -121,21 +131,27 @@ class Served:
     base_path: str
     graph_path: str
     device: str
+    group: str
     entries: tuple[Entry, ...]
+    unread: tuple[str, ...]
 
 
-def read_config(text: str, name: str, entry: str, first_line: int = 1) -> tuple[Served, ...]:
+def read_config(text: str, name: str, entry: str, version: str | None = None) -> tuple[Served, ...]:
     """Read a config.json and give its servables, or the one called `entry`.
+
+    `version` is the release that will read it; one newer than the schema known here may have more fields, which are
+    named as not understood.
 
     Raises:
         InputError: OVMS would refuse it, or it has no servable of that name.
     """
-    document = mapping(text, name, first_line)
+    document, newer = mapping(text, name, 1), is_newer(version, _SCHEMA_OF)
     if "model_config_list" not in document and "mediapipe_config_list" not in document:
         raise refuse(name, "has no model_config_list", "a config.json of OVMS, or `kind` in the inventory")
-    for key in sorted(set(document) - _TOP):
-        raise refuse(f"{name}: {key[:60]}", "is not a known field", f"one of {', '.join(sorted(_TOP))}")
-    every = (*_models(document, name), *_graphs(document, name))
+    unread = _unknown(document, _TOP, f"{name}: ", newer=newer)
+    idle = tuple(_idle(document, name))
+    servables = (*_models(document, name, newer=newer), *_graphs(document, name, newer=newer))
+    every = tuple(replace(_kept(one, idle), unread=(*unread, *one.unread)) for one in servables)
     named = tuple(one for one in every if not entry or one.name == entry)
     if not named:
         found = f"has no servable {shown(entry)}" if entry else "serves nothing"
@@ -143,17 +159,40 @@ def read_config(text: str, name: str, entry: str, first_line: int = 1) -> tuple[
     return named
 
 
-def _models(document: Mapping[str, JsonValue], name: str) -> Iterator[Served]:
+def _idle(document: Mapping[str, JsonValue], name: str) -> Iterator[Entry]:
+    if IDLE not in document:
+        return
+    value = document[IDLE]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise refuse(f"{name}: {IDLE}", "is no whole number of seconds", "0, which never unloads, or more")
+    yield Entry(technique=_CACHE, control=IDLE, value=value, where=f"{name}: {IDLE}")
+
+
+def _kept(one: Served, idle: tuple[Entry, ...]) -> Served:
+    why = "its group is permanent"
+    own = without_effect(idle, frozenset({IDLE}), why) if one.group == _PERMANENT else idle
+    return replace(one, entries=(*one.entries, *own))
+
+
+def _unknown(found: Mapping[str, JsonValue], known: frozenset[str], place: str, *, newer: bool) -> tuple[str, ...]:
+    """Refuse fields that OVMS's own schema refuses; a newer release has a schema that is not known here."""
+    unknown = tuple(key[:60] for key in sorted(set(found) - known))
+    if unknown and not newer:
+        raise refuse(f"{place}{unknown[0]}", "is not a known field", f"one of {', '.join(sorted(known))}")
+    return unknown
+
+
+def _models(document: Mapping[str, JsonValue], name: str, *, newer: bool) -> Iterator[Served]:
     for place, item in _items(document, "model_config_list", name):
         config = item.get("config")
         if not isinstance(config, dict) or len(item) != 1:
             raise refuse(place, "is no {config: {...}}", 'an object with "config" and nothing else')
-        yield _served(config, f"{place}.config", _MODEL)
+        yield _served(config, f"{place}.config", _MODEL, newer=newer)
 
 
-def _graphs(document: Mapping[str, JsonValue], name: str) -> Iterator[Served]:
+def _graphs(document: Mapping[str, JsonValue], name: str, *, newer: bool) -> Iterator[Served]:
     for place, item in _items(document, "mediapipe_config_list", name):
-        yield _served(item, place, _MEDIAPIPE)
+        yield _served(item, place, _MEDIAPIPE, newer=newer)
 
 
 def _items(document: Mapping[str, JsonValue], key: str, name: str) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
@@ -167,10 +206,9 @@ def _items(document: Mapping[str, JsonValue], key: str, name: str) -> Iterator[t
         yield place, item
 
 
-def _served(config: Mapping[str, JsonValue], place: str, known: frozenset[str]) -> Served:
-    for key in sorted(set(config) - known):
-        raise refuse(f"{place}.{key[:60]}", "is not a known field", f"one of {', '.join(sorted(known))}")
-    texts = {key: config.get(key, "") for key in ("name", "base_path", "graph_path", "target_device")}
+def _served(config: Mapping[str, JsonValue], place: str, known: frozenset[str], *, newer: bool) -> Served:
+    unread = _unknown(config, known, f"{place}.", newer=newer)
+    texts = {key: config.get(key, "") for key in ("name", "base_path", "graph_path", "target_device", _GROUP)}
     for key, value in texts.items():
         if not isinstance(value, str) or not usable(value) or (key == "name" and not value):
             raise refuse(f"{place}.{key}", "is missing or no text", "one printable line")
@@ -183,5 +221,7 @@ def _served(config: Mapping[str, JsonValue], place: str, known: frozenset[str]) 
         base_path=said["base_path"],
         graph_path=said["graph_path"],
         device=said["target_device"],
+        group=said[_GROUP],
         entries=plugin.of_object(properties, f"{place}.plugin_config", said["target_device"]),
+        unread=unread,
     )

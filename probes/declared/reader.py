@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from pydantic import JsonValue
+
 from probes.declared import compose, kubernetes, llamacpp, ollama, ovms, starts, unit, vllm
 from probes.declared.complaint import refuse, usable
 from probes.declared.entry import Entry, Reading, joined
@@ -232,12 +234,13 @@ def _ovms_config(text: str, source: Source) -> Reading:
     """Read a config.json and the graph of its servable, where that lies beside it."""
     if source.runtime not in _GRAPHS:
         raise refuse(source.name, f"is read as a config.json of OVMS, and the service runs {source.runtime}", "`kind`")
-    every = ovms.read_config(text, source.name, source.file.entry)
+    every = ovms.read_config(text, source.name, source.file.entry, source.version)
     if len(every) > 1:
         names = ", ".join(one.name for one in every)
         raise refuse(source.name, f"serves {len(every)} models", f"`entry` in the inventory, one of: {names}")
     (one,) = every
-    own = Reading(kind=ConfigKind.OVMS_CONFIG, entries=one.entries, facts={"servable": one.name, "base_path": one.base_path})
+    facts: dict[str, JsonValue] = {"servable": one.name, "base_path": one.base_path}
+    own = Reading(kind=ConfigKind.OVMS_CONFIG, entries=one.entries, facts=facts, unread=one.unread)
     inner = Path(one.base_path) / (one.graph_path or _GRAPH)
     graph = source.path.parent / inner
     if Path(one.base_path).is_absolute() or Path(one.graph_path).is_absolute() or not graph.is_file():

@@ -14,5 +14,10 @@ def default_of(program: str, known_from: str, known_to: str, version: str | None
     return f"{program} {version}" if inside else f"{program} {known_to}, not checked for {version}"
 
 
+def is_newer(version: str | None, known_to: str) -> bool:
+    """Tell a release that nobody has looked at yet: it may know words that are not known here."""
+    return version is not None and _parts(version)[: len(_parts(known_to))] > _parts(known_to)
+
+
 def _parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])

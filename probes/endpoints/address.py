@@ -35,6 +35,11 @@ class Address:
         return self.root.startswith("https:")
 
     @property
+    def host(self) -> str:
+        """The name or number of the server, in lower case."""
+        return urlsplit(self.root).hostname or ""
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Give the ways in which a message may repeat this address; a bare word is too common to be one."""
         parts = urlsplit(self.root)

@@ -27,7 +27,8 @@ class Target:
     """One address to examine and what may be done to it.
 
     `shown_url` is what evidence says of the address: the reference it came from, or itself. `model` is
-    the id that the inventory names. `place` and `key_place` name the address and the key in messages.
+    the id that the inventory names. `place`, `key_place` and `load_place` are what messages call the address, the key and
+    the leave to make the server load a model.
     """
 
     subject: str
@@ -43,6 +44,7 @@ class Target:
     kind: ServiceKind = ServiceKind.TEXT_GENERATION
     place: str = "url"
     key_place: str = ""
+    load_place: str = "probing.may_load"
 
     @property
     def max_tokens(self) -> int:
@@ -90,14 +92,14 @@ def unasked(target: Target, detection: Detection, model: str | None) -> str:
         return ""
     reading = detection.reading
     if target.model is not None and target.model not in (*reading.askable, *reading.loadable):
-        return f"the inventory's model {target.model!r} is not among those that can be asked"
-    return f"{reading.why_not}; probing.may_load allows it" if reading.loadable else reading.why_not
+        return f"the named model {target.model!r} is not among those that can be asked"
+    return f"{reading.why_not}; {target.load_place} allows it" if reading.loadable else reading.why_not
 
 
 def conclude(findings: Findings) -> tuple[EndpointState, str]:
     """Come to one state with the words for it; a listed model counts as generating once it has generated."""
     target, detection, asked = findings.target, findings.detection, findings.asked
-    notes = [_mismatch(findings), "TLS not verified" if target.insecure and findings.address.secure else ""]
+    notes = [_mismatch(findings), "TLS not verified" if target.insecure and findings.address.secure else "", _twice(findings)]
     if not asked:
         state, detail = detection.state, detection.detail
         if state is EndpointState.LISTED:
@@ -153,6 +155,12 @@ def _of_request(findings: Findings, asked: Asked) -> str:
     if asked.answer.ending is Ending.COMPLETE:
         return f"{findings.model} answered without a single token"
     return f"{findings.model}: {asked.answer.words}"
+
+
+def _twice(findings: Findings) -> str:
+    """Recommend what spares a connection that is tried twice; the address itself is the user's."""
+    local = findings.address.host == "localhost" and findings.detection.reading is not None
+    return "localhost may be tried as IPv6 first, which can take seconds; 127.0.0.1 spares that" if local else ""
 
 
 def _mismatch(findings: Findings) -> str:

@@ -6,6 +6,7 @@ Paths are those of tools/server/README.md @00dc8057; bodies were captured from i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from pydantic import JsonValue
@@ -19,6 +20,7 @@ from probes.endpoints.reading import (
     Replies,
     Seen,
     Silent,
+    absences,
     document,
     listed,
     objects,
@@ -46,6 +48,9 @@ _SILENT: Final = (
     Silent(technique=Technique.KV_CACHE, control="kv_offload", default=True),
     Silent(technique=Technique.SPECULATIVE_DECODING, control="draft_model"),
 )
+_CACHE_PROMPT: Final = Silent(technique=Technique.PREFIX_CACHING, control="cache_prompt", default=True)
+_WHY_NO_CACHE: Final = "no path reports it; cached tokens of a repeated request would prove it on, and none prove nothing"
+_NO_DISAGGREGATION: Final = "llama-server has no such setting"
 _SPEC_TYPE: Final = Silent(technique=Technique.SPECULATIVE_DECODING, control="spec_type", default="none")
 _WHY_SILENT: Final = "no path of llama-server reports it; it stands in the command line"
 
@@ -107,7 +112,9 @@ class LlamaCpp(Adapter):
             seen=seen,
             not_told=(
                 *silences(_SILENT, _WHY_SILENT, default_of=_DEFAULTS_OF, seen=seen),
-                *silences((_SPEC_TYPE,), _why_no_type(replies), default_of=_DEFAULTS_OF, seen=seen),
+                *silences((_CACHE_PROMPT,), _WHY_NO_CACHE, default_of=_DEFAULTS_OF, seen=seen),
+                *silences((_spec_type(replies),), _why_no_type(replies), default_of=_DEFAULTS_OF, seen=seen),
+                *absences((Technique.DISAGGREGATION,), _NO_DISAGGREGATION),
             ),
         )
 
@@ -173,6 +180,11 @@ def _speculation(replies: Replies) -> Iterator[Seen]:
     if _drafting(replies) == {False}:
         where = "GET /slots speculative"
         yield Seen(technique=Technique.SPECULATIVE_DECODING, control="spec_type", value="none", where=where)
+
+
+def _spec_type(replies: Replies) -> Silent:
+    """Give no default where slots draft: somebody has set it."""
+    return replace(_SPEC_TYPE, default="") if True in _drafting(replies) else _SPEC_TYPE
 
 
 def _why_no_type(replies: Replies) -> str:

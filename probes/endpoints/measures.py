@@ -124,7 +124,7 @@ def _prefill_rate(one: Asked) -> float | Missing:
     milliseconds = one.answer.timings.get("prompt_ms")
     if failed := _failed(one.answer):
         return failed
-    if processed is None or not isinstance(milliseconds, int | float):
+    if processed is None or not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
         return _unmeasured("the server does not time its prompts")
     if cached:
         return _unmeasured(f"a warm prefix: {cached} prompt tokens came from the cache")

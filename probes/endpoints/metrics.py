@@ -18,6 +18,8 @@ from probes.load.untrusted import error_words, one_line
 MAX_LINE_CHARACTERS: Final = 16384
 MAX_LINES: Final = 40000
 MAX_BAD_LINES: Final = 20
+_NAMED: Final = 5
+_NUMBERS: Final = re.compile(r"^(?:[^\s{]+\s|[^{]*\{.*\})\s*[-+.\w]+(?:\s+[-+.\w]+)?\s*$", re.ASCII | re.DOTALL)
 _BASES_OF_CREATED = ("_total", "_count", "_sum", "_bucket")
 
 
@@ -123,10 +125,14 @@ def parse(text: str, *, openmetrics: bool = False, whole: bool = True) -> Scrape
                 )
     names = {sample.name for sample in samples}
     kept = tuple(sample for sample in samples if not _is_created(sample.name, names))
-    unread = f"{len(bad)} of {len(lines)} lines could not be read" if bad else ""
+    notes = [f"{len(bad)} of {len(lines)} lines could not be read"] if bad else []
+    nothing = list(dict.fromkeys(sample.name for sample in kept if sample.value is None))
+    if nothing:
+        more = f" and {len(nothing) - _NAMED} more" if len(nothing) > _NAMED else ""
+        notes.append(f"no finite number: {', '.join(nothing[:_NAMED])}{more}")
     return Scrape(
         state=ScrapeState.READ if kept else ScrapeState.NOT_METRICS,
-        detail=unread if kept else f"no sample in {len(lines)} lines",
+        detail="; ".join(notes) if kept else f"no sample in {len(lines)} lines",
         samples=kept,
         kinds={sample.name: _kind_of(sample.name, kinds) for sample in kept},
         bad=tuple(bad[:MAX_BAD_LINES]),
@@ -148,7 +154,11 @@ def mean(total: float | None, count: float | None) -> float | None:
 def _sample(line: str) -> Sample:
     if len(line) > MAX_LINE_CHARACTERS:
         raise ValueError(f"over {MAX_LINE_CHARACTERS} characters")
-    found = [sample for family in text_string_to_metric_families(_without_exemplar(line)) for sample in family.samples]
+    line = _without_exemplar(line)
+    # The client reads past a third word, and takes the digits of any script for numbers.
+    if not _NUMBERS.search(line):
+        raise ValueError("no value, or more than a value and a timestamp")
+    found = [sample for family in text_string_to_metric_families(line) for sample in family.samples]
     if len(found) != 1:
         raise ValueError("not a sample")
     name, labels, value = found[0].name, found[0].labels, found[0].value

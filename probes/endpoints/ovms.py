@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 from urllib.parse import quote
@@ -24,6 +24,7 @@ from probes.endpoints.reading import (
     Replies,
     Seen,
     Silent,
+    absences,
     document,
     listed,
     objects,
@@ -41,6 +42,11 @@ SERVER, CONFIG, MODELS = "/v2", "/v1/config", "/v3/models"
 _SETTING_INFO: Final = "inference_adr_embedded_setting_info"
 _EMPTY_FIRST_CHUNK_SINCE: Final = (2026, 1)
 _MODELS_LOOKED_AT: Final = 8
+# docs/idle_servable_management.md @338728f0, a preview since 2026.4: what was unloaded while idle stays AVAILABLE, and a
+# request loads it again, in the place of another group. The gauge is one of graphs; classic models have none.
+_LOADED: Final = "ovms_graph_loaded"
+_IDLE: Final = Silent(technique=Technique.KV_CACHE, control="idle_unload_timeout_seconds", default=0)
+_WOKEN: Final = "unloaded while idle; a request loads it again, in the place of another"
 # KServe's words for the types of tensors; a graph's streams have none (src/kfs_frontend/kfs_utils.cpp).
 _TENSOR: Final = re.compile(r"BOOL|BYTES|BF16|(?:FP|U?INT)(?:8|16|32|64)")
 _DEFAULTS_OF: Final = "OVMS 2026.0 to 2026.3, as graph.pbtxt and command line have them"
@@ -112,6 +118,7 @@ class Servable:
     word: str
     phase: Phase
     detail: str = ""
+    idle: bool = False
 
 
 class Ovms(Adapter):
@@ -128,6 +135,7 @@ class Ovms(Adapter):
     metrics_hint = "start ovms with --metrics_enable"
     why_not_told = "no HTTP path of OVMS reports it; it stands in graph.pbtxt or the command line"
     controls: tuple[Silent, ...] = _CONTROLS
+    unloads_since: tuple[int, int] | None = (2026, 4)
     quantities = (
         # Graphs count as graphs; only classic models and DAGs count as requests.
         live.running(live.gauges("ovms_current_graphs", "ovms_current_requests")),
@@ -146,8 +154,9 @@ class Ovms(Adapter):
         return name == self.name if name else self.runtime is RuntimeName.OVMS and "ovms" in owned_by(replies)
 
     def questions(self, replies: Replies) -> tuple[str, ...]:
-        """Look also at the tensors of what is available; a name with a slash in it has no such path."""
-        names = [one.name for one in _servables(replies) if one.phase is Phase.READY and "/" not in one.name]
+        """Look also at the tensors of what is loaded; a name with a slash in it has no such path."""
+        loaded = [one.name for one in _servables(replies) if one.phase is Phase.READY and not one.idle]
+        names = [name for name in loaded if "/" not in name]
         return (*self.paths, *map(metadata_path, names[:_MODELS_LOOKED_AT]))
 
     def read(self, replies: Replies, api: str) -> Reading:
@@ -155,7 +164,9 @@ class Ovms(Adapter):
         version = string(document(replies, SERVER).get("version"))
         servables = _servables(replies)
         ready = tuple(one.name for one in servables if one.phase is Phase.READY)
-        askable = tuple(name for name in ready if not _is_classic(replies, name))
+        text = tuple(name for name in ready if not _is_classic(replies, name))
+        asleep = {one.name for one in servables if one.idle}
+        askable = tuple(name for name in text if name not in asleep)
         settings = _settings(replies)
         where = f"GET {METRICS} {_SETTING_INFO}"
         seen = tuple(
@@ -171,13 +182,23 @@ class Ovms(Adapter):
             detail=_sentence(servables, len(ready)),
             models=tuple(_model(one, classic=_is_classic(replies, one.name)) for one in servables),
             askable=askable,
-            why_not="" if askable else "its models take tensors, not text" if ready else "no model is available",
+            loadable=tuple(name for name in text if name in asleep),
+            why_not="" if askable else _why_none(ready=bool(ready), text=bool(text)),
             device=settings.get("device"),
             kinds={name: _by_tensors(replies, name) for name in ready if _is_classic(replies, name)},
             seen=seen,
-            not_told=silences(self.controls, self.why_not_told, default_of=_DEFAULTS_OF, seen=seen),
+            not_told=(
+                *silences(self.controls, self.why_not_told, default_of=_DEFAULTS_OF, seen=seen),
+                *silences(self._unloading(version), "it stands in config.json", default_of="OVMS 2026.4"),
+                *absences((Technique.DISAGGREGATION,), "neither OVMS nor its engine has such a setting"),
+            ),
             first_token=_first_token(version),
         )
+
+    def _unloading(self, version: str) -> tuple[Silent, ...]:
+        """Name the setting that unloads idle models, in releases that have it."""
+        release = _release(version)
+        return (_IDLE,) if self.unloads_since and release and release >= self.unloads_since else ()
 
 
 class Embedded(Ovms):
@@ -188,6 +209,7 @@ class Embedded(Ovms):
     metrics_hint = ""
     why_not_told = "the embedded service does not report it"
     controls = _ENGINE_CONTROLS
+    unloads_since = None
     quantities = (
         live.running(live.gauge("ovms_current_graphs")),
         live.waiting(live.never("the engine counts waiting and running requests together")),
@@ -238,7 +260,21 @@ def _servables(replies: Replies) -> tuple[Servable, ...]:
             one = Servable(name=name, word=one.word, phase=Phase.GONE, detail="not in the list of models that can be asked")
         judged.append(one)
     judged += [Servable(name=name, word="listed", phase=Phase.READY) for name in names if name not in config]
-    return tuple(sorted(judged, key=lambda one: one.phase))
+    asleep = _asleep(replies)
+    judged = [replace(one, idle=one.phase is Phase.READY and one.name in asleep) for one in judged]
+    return tuple(sorted(judged, key=lambda one: (one.phase, one.idle)))
+
+
+def _asleep(replies: Replies) -> set[str]:
+    """Name the graphs whose resources are unloaded now, by the one place that tells them from loaded ones."""
+    samples = scrape(replies[METRICS]).named(_LOADED) if METRICS in replies else ()
+    return {sample.labels.get("name", "") for sample in samples if sample.value == 0}
+
+
+def _why_none(*, ready: bool, text: bool) -> str:
+    if text:
+        return f"every model is {_WOKEN}"
+    return "its models take tensors, not text" if ready else "no model is available"
 
 
 def _state(servables: tuple[Servable, ...]) -> EndpointState:
@@ -248,7 +284,8 @@ def _state(servables: tuple[Servable, ...]) -> EndpointState:
 
 
 def _model(one: Servable, *, classic: bool) -> ModelState:
-    detail = "; ".join(filter(None, (one.detail, "a classic model: it takes tensors, not text" if classic else "")))
+    notes = (one.detail, "a classic model: it takes tensors, not text" if classic else "", _WOKEN if one.idle else "")
+    detail = "; ".join(filter(None, notes))
     return ModelState(id=one.name, state=one.word, detail=detail)
 
 
@@ -287,9 +324,13 @@ def _settings(replies: Replies) -> dict[str, str]:
 
 def _first_token(version: str) -> FirstToken:
     """Since 2026.1 the first chunk is empty and sent when the first token exists."""
-    match = re.match(r"(\d{4})\.(\d+)", version)
-    release = (int(match.group(1)), int(match.group(2))) if match else _EMPTY_FIRST_CHUNK_SINCE
+    release = _release(version) or _EMPTY_FIRST_CHUNK_SINCE
     return FirstToken.FIRST_EVENT if release >= _EMPTY_FIRST_CHUNK_SINCE else FirstToken.FIRST_OUTPUT
+
+
+def _release(version: str) -> tuple[int, int] | None:
+    match = re.match(r"(\d{4})\.(\d+)", version)
+    return (int(match.group(1)), int(match.group(2))) if match else None
 
 
 def _scalar(text: str) -> Scalar:

@@ -34,6 +34,7 @@ from probes.evidence import (
 )
 from probes.exchange import aiperf, guidellm, vllm_bench
 from probes.exchange.report import Report, mapping
+from probes.files import read_bounded
 from probes.fleet import INVENTORY, Fleet, load_fleet
 from probes.load.untrusted import one_line
 
@@ -288,15 +289,7 @@ def _beside(path: Path) -> Path | None:
 
 
 def _bytes(path: Path) -> bytes:
-    try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise InputError([Problem(place=path.name, found=f"has {size} bytes", expected=f"at most {MAX_FILE_BYTES}")])
-        return path.read_bytes()
-    except OSError as exc:
-        raise InputError(
-            [Problem(place=str(path), found=f"cannot be read ({exc.strerror})", expected="a result file")]
-        ) from exc
+    return read_bounded(path, path.name, most=MAX_FILE_BYTES, expected="a result file")
 
 
 def _documents(raw: bytes, place: str) -> tuple[Mapping[str, JsonValue], list[Mapping[str, JsonValue]]]:

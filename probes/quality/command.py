@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from probes.archive import write_run
 from probes.context import Context
 from probes.endpoints.address import ignored_proxies
-from probes.errors import InputError, ProbeError, Problem, UsageError
-from probes.files import write_atomic
+from probes.errors import InputError, ProbeError, UsageError
+from probes.files import read_bounded, write_atomic
 from probes.fleet import Fleet, find_fleet
 from probes.load.aim import Aim, aim_at
 from probes.load.permission import Permission
@@ -146,12 +146,9 @@ def _limits(given: argparse.Namespace, allowed: Permission, context_tokens: int 
 def _read(path: Path) -> Quality:
     """Read the file of another run."""
     place = str(path)
+    raw = read_bounded(path, place, most=_MAX_FILE_BYTES, expected="a file of --json")
     try:
-        if path.stat().st_size > _MAX_FILE_BYTES:
-            raise InputError([Problem(place=place, found=f"is over {_MAX_FILE_BYTES} bytes", expected="a file of --json")])
-        return Quality.model_validate_json(path.read_bytes())
-    except OSError as exc:
-        raise InputError([Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a file of --json")]) from exc
+        return Quality.model_validate_json(raw)
     except ValidationError as exc:
         raise InputError(problems_of(exc, lambda loc: f"{place}: {'.'.join(map(str, loc))}")) from exc
 

@@ -10,8 +10,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from probes.errors import InputError, Problem
+from probes.files import read_text
 from probes.quality.task import Suite, Task
 from probes.schema import problems_of
+from probes.strictjson import parse
 
 MAX_BYTES = 8 * 2**20
 MAX_TASKS = 500
@@ -26,15 +28,7 @@ def read_tasks(path: Path, name: str | None = None) -> tuple[Task, ...]:
         InputError: the file cannot be read, or with file, line, field, value and expectation of every bad line.
     """
     place = name or path.name
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise InputError([Problem(place=place, found=f"has {size} bytes", expected=f"at most {MAX_BYTES}")])
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise InputError([Problem(place=place, found="is not UTF-8", expected="text in UTF-8")]) from exc
-    except OSError as exc:
-        raise InputError([Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a readable file")]) from exc
+    text = read_text(path, place, most=MAX_BYTES, expected="a corpus that people wrote")
     return parse_tasks(text, place)
 
 
@@ -54,7 +48,7 @@ def parse_tasks(text: str, place: str, suite: str = OWN) -> tuple[Task, ...]:
             task = Task.model_validate_json(json.dumps(_document(line, suite)))
         except ValidationError as exc:
             problems.extend(problems_of(exc, lambda loc, number=number: f"{place}:{number}{_field(loc)}"))  # type: ignore[misc]
-        except (ValueError, RecursionError) as exc:
+        except ValueError as exc:
             problems.append(
                 Problem(place=f"{place}:{number}", found=f"is not JSON ({_short(exc)})", expected="one JSON object")
             )
@@ -81,20 +75,8 @@ def grouped(tasks: Iterable[Task]) -> tuple[Suite, ...]:
 
 
 def _document(line: str, suite: str) -> Any:
-    document = json.loads(line, parse_constant=_refuse, object_pairs_hook=_once)
+    document = parse(line)
     return {"suite": suite, **document} if isinstance(document, dict) else document
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        key = next(key for key, _ in pairs if sum(key == other for other, _ in pairs) > 1)
-        raise ValueError(f"the field {key!r} stands twice")
-    return found
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON number")
 
 
 def _field(loc: tuple[int | str, ...]) -> str:

@@ -17,6 +17,7 @@ from probes.quality.chat import Reply
 from probes.quality.instruction import broken
 from probes.quality.result import Outcome
 from probes.quality.task import Call, Instruction, Json, Match, Open, Task, Text, Tools
+from probes.strictjson import parse
 
 _THOUGHT: Final = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
 _BARE: Final = " \t\r\n\"'`*_.!“”‘’«»„"
@@ -105,11 +106,7 @@ def parse_strict(text: str, *, fence: bool) -> JsonValue:
     inner = _unfenced(text)
     if inner is not None and not fence:
         raise ValueError("stands in a code fence, which was forbidden")
-    try:
-        document: JsonValue = json.loads(text if inner is None else inner, parse_constant=_no_constant, object_pairs_hook=_once)
-    except RecursionError:
-        raise ValueError("is nested too deep") from None
-    return document
+    return parse(text if inner is None else inner)
 
 
 def _wrong(check: Text | Json | Tools | Instruction, answer: str, calls: tuple[ToolCall, ...]) -> str | None:
@@ -228,14 +225,3 @@ def _json(value: JsonValue) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("holds a key twice")
-    return found
-
-
-def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is no JSON number")

@@ -124,6 +124,10 @@ def _rows(configuration: Configuration, run: Run) -> Iterator[Row]:
     for control, setting in seen.items():
         says = f"{control} = {_shown(setting.value)}"
         yield row(TITLES[setting.technique], "nothing to check it against", says, str(sources.get(control, "")), Outcome.WRONG)
+    told = {truth.technique for truth in configuration.truths} | {figure.technique for figure in configuration.figures}
+    for technique in (one for one in Technique if one not in told):
+        reason = why.get(technique.value) or "it says nothing of it"
+        yield row(TITLES[technique], "nothing", "not told", reason, Outcome.UNKNOWN)
     for figure in configuration.figures:
         metric = run.metric(figure.metric)
         if metric is None or metric.missing is not None:
@@ -144,23 +148,26 @@ def _identity(configuration: Configuration, run: Run) -> Iterator[tuple[str, str
     version = runtime.version if runtime else None
     if isinstance(version, str):
         outcome = Outcome.RIGHT if version == configuration.version else Outcome.WRONG
-        yield "version", configuration.version or "not known", version, "its own words", outcome
+        yield "version", configuration.version or "none that it tells", version, "its own words", outcome
     else:
         reason = version.detail if isinstance(version, Missing) else ""
-        yield "version", configuration.version or "not known", "not told", reason, Outcome.UNKNOWN
+        yield "version", configuration.version or "none that it tells", "not told", reason, Outcome.UNKNOWN
     state, detail = (run.endpoint.state, run.endpoint.detail) if run.endpoint else (None, "")
     outcome = Outcome.RIGHT if state is configuration.state else Outcome.WRONG
     yield "state", configuration.state.value, state.value if state else "none", detail or "two small requests", outcome
 
 
 def _untold(run: Run) -> dict[str, str]:
-    """Give the reasons for silence by control, or by technique; with the default that holds unless somebody set it."""
+    """Give the reasons for silence by control and by technique; with the default that holds unless somebody set it."""
     listed = run.native.get("not_told")
-    reasons = {}
+    reasons: dict[str, str] = {}
     for one in listed if isinstance(listed, list) else ():
         if isinstance(one, dict):
             default = f"; {_shown(one['default'])} unless set, in {one['default_of']}" if "default" in one else ""
-            reasons[str(one.get("control") or one.get("technique"))] = f"{one.get('why')}{default}"
+            reason = f"{one.get('why')}{default}"
+            reasons[str(one.get("control") or one.get("technique"))] = reason
+            # Of a technique the first of its controls speaks where nothing was set.
+            reasons.setdefault(str(one.get("technique")), f"{one['control']}: {reason}" if one.get("control") else reason)
     return reasons
 
 

@@ -142,7 +142,7 @@ LLAMACPP: Final = (
             *_slots(1),
             _spec("draft-simple", "speculative.types=draft-simple"),
             _CACHED,
-            _unseen(_SPECULATIVE, "draft_model", "the same file", "the same file"),
+            _unseen(_SPECULATIVE, "draft_model", "the model itself as its draft", "the same file"),
         ),
         figures=(_drafts("a draft model", some=True),),
     ),

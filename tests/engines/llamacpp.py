@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.servers import free_port
 
 SCRIPT = Path(__file__).with_name("llamacpp_server.py")
 
@@ -24,8 +25,7 @@ def gguf() -> Path:
 @contextlib.contextmanager
 def llamacpp(*settings: str) -> Iterator[str]:
     """Serve SmolLM2 with settings such as 'n_parallel=2'; gives the address once it answers."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, str(SCRIPT), str(gguf()), str(port), *settings]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:  # noqa: S603
         try:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -15,19 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.engines.llamacpp import gguf, llamacpp
+from tests.servers import free_port
 
 PATIENCE_S = 400.0
 
 
 class NotStartedError(Exception):
     """A server that did not come up, with its last words."""
-
-
-def free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
 
 
 @contextlib.contextmanager

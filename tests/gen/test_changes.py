@@ -270,7 +270,8 @@ def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision
     with_both = one(compare(ledger(local_runs=MEASURED), [told.model_copy(update={"evidence": (micro_run().id,)})], NOVEMBER))
     assert "Benchmark first: the cited runs compare baseline and candidate (1 better, 1 same)." in with_both.text
     assert "No cited run has both" not in with_both.text
-    for draft, about in ((without, ["comparison"]), (with_both, [])):
+    owed = ["error-rate", "memory", "p95-latency", "power", "quality", "throughput"]
+    for draft, about in ((without, ["comparison"]), (with_both, owed)):
         accepted = ledger(local_runs=MEASURED, local_records=(answered(draft, Status.ACCEPTED),))
         found = check_records(accepted, NOVEMBER)
         assert [finding.about for finding in found if finding.rule is Rule.CONTRACT_VERDICT] == about

@@ -43,7 +43,8 @@ def side(value: float) -> Measured:
 
 def compared(verdict: Verdict) -> dict[ContractMetric, Any]:
     entry = Compared(baseline=side(1.0), candidate=side(1.1), verdict=verdict, low=0.9, high=1.2, more_runs=5)
-    return contract() | {ContractMetric.TTFT: entry}
+    others = dict.fromkeys(ContractMetric, Missing(missing=MissingReason.NOT_APPLICABLE))
+    return {**others, ContractMetric.TTFT: entry}
 
 
 def tuned(**changes: Any) -> Record:
@@ -161,9 +162,7 @@ def test_a_comparison_must_carry_the_change_or_be_acknowledged() -> None:
 def test_what_a_comparison_could_not_measure_is_acknowledged_by_name() -> None:
     """A reason excuses what stands; where a setting changes, somebody has to say that it may change without it."""
     sensor = Missing(missing=MissingReason.NO_SENSOR, detail="no RAPL package")
-    nothing = Missing(missing=MissingReason.NOT_APPLICABLE)
-    better = compared(Verdict.BETTER)
-    whole = {**dict.fromkeys(better, nothing), **{metric: one for metric, one in better.items() if isinstance(one, Compared)}}
+    whole = compared(Verdict.BETTER)
     lacking = {**whole, ContractMetric.POWER: sensor}
     assert found(Rule.CONTRACT_VERDICT, tuned(contract=whole)) == []
     (finding,) = found(Rule.CONTRACT_VERDICT, tuned(contract=lacking))
@@ -274,7 +273,7 @@ def test_nothing_of_a_reference_machine_or_of_the_repository_as_it_is_waits_for_
     assert {f.fix for f in undrafted} == {"nox -s adr -- propose --scope fleet --write"}
     shipped = replace(read_corpus(ROOT), local_runs=(), local_records=())
     found_there = check(shipped, max(NOVEMBER, *(run.date for run in shipped.runs)))
-    assert {f.rule for f in found_there} <= {Rule.STALE_DECLARATION}
+    assert {f.rule for f in found_there} <= {Rule.STALE_DECLARATION, Rule.UNVERIFIED}
 
 
 def test_runs_of_tomorrow_and_names_that_differ_by_case() -> None:

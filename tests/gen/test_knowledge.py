@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from datetime import date, timedelta
 from pathlib import Path
@@ -35,7 +36,10 @@ from probes.errors import InputError
 from probes.evidence import ModelKind, Scalar, Technique
 from probes.fleet import Declared, RuntimeName, ServiceKind
 from probes.schema import Model
-from tests.gen.ledger import JULY, NOVEMBER, inventory, knowledge
+from tests.captures import DOCUMENTED, capture
+from tests.captures import FOLDER as CAPTURES
+from tests.gen.ledger import JULY, NOVEMBER, ROOT, inventory, knowledge
+from tests.probing import metrics_reply
 
 FOLDER = Path(gen.knowledge.__file__).parent
 SPECULATIVE = Technique.SPECULATIVE_DECODING
@@ -97,6 +101,45 @@ def test_every_control_that_an_adapter_speaks_of_is_known() -> None:
         spoken = {one.control for one in reading.not_told if one.control}
         known = {setting for control in knowledge().controls[ENGINES[runtime]] for setting in control.settings}
         assert spoken <= known, runtime
+
+
+def test_no_name_that_the_probes_can_write_as_a_control_is_unknown() -> None:
+    """Read off the sources, so that a value which no capture shows counts as well."""
+    known = {setting for controls in knowledge().controls.values() for control in controls for setting in control.settings}
+    written = {
+        word.value: path.name
+        for folder in ("endpoints", "declared")
+        for path in sorted((ROOT / "probes" / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.keyword) and node.arg == "control"
+        for word in [node.value]
+        if isinstance(word, ast.Constant) and isinstance(word.value, str) and word.value
+    }
+    assert len(written) > 60
+    # An inner step of the share of a slot: llama.cpp's reader drops it again.
+    assert {name: file for name, file in written.items() if name not in known} == {"kv_unified": "llamacpp.py"}
+
+
+def test_what_a_models_own_files_tell_is_a_control_of_every_runtime_that_serves_models() -> None:
+    for engine, controls in knowledge().controls.items():
+        if engine in set(ENGINES.values()):
+            assert any("weight_precision" in control.settings for control in controls), engine
+
+
+def test_every_control_that_a_recorded_server_shows_is_known() -> None:
+    """Captures of real servers and answers in their documented form, all that there are of each runtime."""
+    folders = sorted(one for place in (CAPTURES, DOCUMENTED) for one in place.iterdir() if one.is_dir())
+    shown = 0
+    for folder in folders:
+        answers = [capture(folder.name, path.stem, folder.parent) for path in sorted(folder.glob("get_*.http"))]
+        replies = {one.path: metrics_reply(one.body, one.status) for one in answers}
+        for runtime, adapter in ADAPTERS.items():
+            if adapter.recognises(replies):
+                known = {setting for control in knowledge().controls[ENGINES[runtime]] for setting in control.settings}
+                seen = {one.control for one in adapter.read(replies, "").seen}
+                assert seen <= known, (folder.name, runtime)
+                shown += len(seen)
+    assert shown > 25
 
 
 def test_the_settings_of_the_shipped_inventory_play_the_roles_that_rules_ask_for() -> None:

@@ -37,12 +37,20 @@ def test_a_pre_release_comes_before_its_release_and_in_order() -> None:
     assert [parse_version(text) for text in order] == sorted(parse_version(text) for text in reversed(order))
 
 
-@pytest.mark.parametrize("text", ["", "latest", "weekly", "ovms"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "latest", "weekly", "ovms", "7e4df0c7", "a1b2c3d", "e213a147257", "1234567", "d123456", "20260821", "main-2026"],
+)
 def test_what_is_no_release_number_is_told_as_such(text: str) -> None:
     with pytest.raises(ValueError, match="is not a release number"):
         parse_version(text)
     assert known_version(text) is None
     assert known_version(None) is None
+
+
+@pytest.mark.parametrize("text", ["0.0.0", "b0-unknown", "0", "v0.0", "0.1.dev1", "0.1.dev17+g1234567"])
+def test_a_build_that_nobody_stamped_compares_with_nothing(text: str) -> None:
+    assert known_version(text) is None
 
 
 @given(st.lists(st.integers(0, 99999), min_size=1, max_size=4))

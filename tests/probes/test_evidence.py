@@ -68,7 +68,7 @@ def test_a_renamed_file_is_told(context: Context) -> None:
         (lambda _: "[]", "schema: is 'list'"),
         (lambda text: text.replace("inference-adr/run/1", "inference-adr/run/7"), "expected 'inference-adr/run/1'"),
         (lambda text: text.replace('"kind": "micro"', '"kind": "macro"'), "kind: is 'macro'; expected"),
-        (lambda text: text.replace("0.25", "NaN"), "NaN is not a JSON number"),
+        (lambda text: text.replace("0.25", "NaN"), "NaN is no JSON number"),
         (lambda text: text.replace('"subject"', '"subjekt"'), "subjekt: is not a known field"),
         (lambda _: "[" * 100_000, "is not JSON"),
     ],

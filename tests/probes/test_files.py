@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.errors import HostError
-from probes.files import TakenError, ensure_writable, write_atomic, write_new
+from probes.errors import HostError, InputError
+from probes.files import TakenError, ensure_writable, read_bounded, read_text, write_atomic, write_new
 
 
 @contextlib.contextmanager
@@ -29,6 +29,37 @@ def full_disk() -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def refused(path: Path, most: int = 10) -> str:
+    with pytest.raises(InputError) as raised:
+        read_text(path, "x.json", most=most, expected="a small file")
+    return str(raised.value)
+
+
+def test_what_is_no_regular_file_is_refused_and_nobody_waits_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        assert refused(path) == "x.json: is no regular file; expected a small file"
+    assert refused(tmp_path / "absent") == "x.json: cannot be read (No such file or directory); expected a readable file"
+    assert refused(Path("a\x00b")).startswith("x.json: cannot be read")
+
+
+def test_a_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    assert read_bounded(path, "x", most=10, expected="") == b"0123456789"
+    assert refused(path, most=9) == "x.json: has 10 bytes; expected at most 9: a small file"
+    # Its size is told as 0, and it has more.
+    assert refused(Path("/proc/self/status"), most=9) == "x.json: has more than 9 bytes; expected a small file"
+
+
+def test_text_is_utf_8_and_what_is_none_is_told_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"\xef\xbb\xbfa\r\nb")
+    assert read_text(path, "x", most=10, expected="") == "a\r\nb"
+    path.write_bytes(b"a\nb\n\xff")
+    assert refused(path) == "x.json:3: is not UTF-8; expected text in UTF-8"
 
 
 @pytest.fixture

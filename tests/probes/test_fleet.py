@@ -116,7 +116,7 @@ def test_an_empty_file_and_broken_yaml_are_told(tmp_path: Path) -> None:
 
 def test_a_pipe_in_the_place_of_the_inventory_is_told_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fleet.yml")
-    with pytest.raises(InputError, match=r"fleet\.yml: is not a plain file"):
+    with pytest.raises(InputError, match=r"fleet\.yml: is no regular file"):
         load_fleet(tmp_path / "fleet.yml")
 
 

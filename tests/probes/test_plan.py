@@ -18,7 +18,7 @@ def test_everything_by_default_and_every_address_named() -> None:
     assert laid_out.parts == (Part.DEVICES, Part.ENDPOINTS, Part.MICRO)
     assert laid_out.embedded
     targets = {step.subject: step.target for step in laid_out.steps}
-    assert targets["text-8b"] == "${OVMS_8B_URL}"
+    assert targets["text-8b"] == "${OVMS_8B_URL} (API looked for at /v1 and /v3)"
     assert targets["text-30b"] == "OVMS_30B_URL is unset"
     assert "jellyfin" not in targets
 

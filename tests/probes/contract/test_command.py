@@ -19,7 +19,7 @@ from probes.evidence import Metric, Missing, MissingReason, Per, Run, RunKind
 from tests.engines.llamacpp import llamacpp
 from tests.loading import STREAM_HEAD, chunked, event, usage
 from tests.probing import service
-from tests.servers import Script, hear, http, talking
+from tests.servers import Script, free_port, hear, http, talking
 
 CONTRACT = (
     "ttft_s",
@@ -141,8 +141,7 @@ def test_a_service_that_dies_half_way_leaves_what_was_finished_marked_as_invalid
 
 
 def test_a_side_that_is_down_is_a_state_and_its_reason_stands_in_every_metric() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        nowhere = f"http://127.0.0.1:{free.getsockname()[1]}"
+    nowhere = f"http://127.0.0.1:{free_port()}"
     with talking(chatting()) as port:
         code, run = contract(f"http://127.0.0.1:{port}", nowhere, "--requests", "1")
     assert code == 0

@@ -245,3 +245,9 @@ def test_no_shell_text_ends_in_a_traceback(text: str) -> None:
     except InputError:
         return
     assert all(word.where.startswith("s:") for command in found for word in command.words)
+
+
+def test_a_precision_given_twice_is_refused_as_ovms_refuses_it(tmp_path: Path) -> None:
+    line = 'ovms --task text_generation --plugin_config \'{"KV_CACHE_PRECISION": "u8"}\' --kv_cache_precision u8\n'
+    said = refusal(tmp_path, "start.sh", line)
+    assert said.startswith("start.sh:1: --plugin_config: holds KV_CACHE_PRECISION, which an option of its own sets")

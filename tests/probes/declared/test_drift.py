@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,24 @@ def test_one_edited_setting_drifts_from_a_live_llamacpp_and_agrees_when_set_back
 
 
 @pytest.mark.engine
+def test_one_edited_line_of_the_inventory_drifts_from_a_live_llamacpp_on_every_page_that_shows_it(
+    tmp_path: Path, context: Context, llama: str
+) -> None:
+    def drifting(declared: int) -> list[str]:
+        lab = Lab(tmp_path, context, "llama.cpp", "[]", f"parallel: {{value: {declared}, as_of: 2026-11-20}}")
+        if not list(tmp_path.rglob("*.json")):
+            lab.ask(llama)
+        site = lab.site()
+        (row,) = [row for row in read(site["services/live.md"]).rows if row[0].split() == ["Control", "parallel"]]
+        assert row[-1].split() == ["Drift", "agrees" if declared == 2 else "drift"]
+        return [path for path in ("services/live.md", "index.md") if "drift: " in read(site[path]).text]
+
+    assert drifting(2) == []
+    assert drifting(4) == ["services/live.md", "index.md"]
+    assert drifting(2) == []
+
+
+@pytest.mark.engine
 def test_a_graph_drifts_from_the_live_embedded_service(tmp_path: Path, context: Context, model_files: ModelFiles) -> None:
     settings = {"max_num_seqs": 4, "max_num_batched_tokens": 256, "enable_prefix_caching": True, "cache_size": 1}
     fields = "max_num_seqs: 4 enable_prefix_caching: true cache_size: 1"
@@ -192,7 +211,8 @@ def test_a_pool_of_zero_is_dynamic_on_every_page(tmp_path: Path, context: Contex
     (run,) = probe_declared(context, lab.fleet, tmp_path, {})
     write_run(run, tmp_path / "adr" / "evidence")
     site = lab.site()
-    assert "0 GiB" not in "".join(site.values())
+    assert "cache_size is 0 (no fixed size)" in read(site["techniques/kv-cache-management.md"]).text
+    assert not re.search(r"(?<![\d.])0 GiB", "".join(site.values()))
     assert "no fixed size" in read(site["services/live.md"]).text
 
 

@@ -119,6 +119,16 @@ def test_a_default_says_for_which_release_it_was_looked_up(tmp_path: Path, versi
     assert {one.default_of for one in declare(tmp_path, "graph.pbtxt", graph(), version=version).entries} == {whose}
 
 
+def test_a_field_of_a_release_that_nobody_has_looked_at_is_named_and_ends_nothing(tmp_path: Path) -> None:
+    options = "max_num_seqs: 3 tree_depth: 4 something { a: 1 } cache_size: 2"
+    reading = declare(tmp_path, "graph.pbtxt", graph(options), version="2026.5")
+    assert told(reading) == {"max_num_seqs": 3, "cache_size": 2}
+    assert reading.unread == ("tree_depth", "something")
+    for version in ("2026.3.1", "2026.3", "2025.4", None):
+        assert "tree_depth: is not a field of" in refusal(tmp_path, "graph.pbtxt", graph(options), version=version)
+    assert "refused by protobuf" in refusal(tmp_path, "graph.pbtxt", graph("max_num_seqs: -1"), version="2026.5")
+
+
 def test_an_option_in_a_comment_or_a_string_is_none(tmp_path: Path) -> None:
     """F130: a # inside quotes begins no comment."""
     options = "# enable_prefix_caching: true\n draft_models_path: './#enable_prefix_caching: true'"
@@ -167,6 +177,8 @@ def test_a_directive_that_ovms_refuses_is_refused(tmp_path: Path) -> None:
         ('{"KV_CACHE_PRECISION": "f16", "DEVICE_PROPERTIES": {"GPU": {"KV_CACHE_PRECISION": "u8"}, "CPU": {}}}',
          {"KV_CACHE_PRECISION": "u8"}),
         ('{"DEVICE_PROPERTIES": {"CPU": {"KV_CACHE_PRECISION": "u8"}}}', {}),
+        ('{"DEVICE_PROPERTIES": {"GPU.0": {"KV_CACHE_PRECISION": "u8"}, "GPU.1": {"KV_CACHE_PRECISION": "f16"}}}',
+         {"KV_CACHE_PRECISION": "u8"}),
         ('{"CACHE_DIR": "/var/secret"}', {}),
     ],
 )  # fmt: skip
@@ -175,6 +187,22 @@ def test_plugin_config_is_json_in_a_string(tmp_path: Path, plugin: str, expected
     reading = declare(tmp_path, "graph.pbtxt", graph(f"device: 'GPU.0' plugin_config: '{plugin}'"))
     assert told(reading) == expected
     assert "/var/secret" not in repr(reading)
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("GPU", "u8"), ("GPU.0", "u8"), ("GPU.1", "f16"), ("gpu.1", "f16"), ("CPU", "u8"), ("NPU", None), ("", None),
+        ("AUTO:GPU.1", "f16"), ("AUTO:GPU.0,CPU", "u8"), ("HETERO:GPU.1,CPU", None),
+    ],
+)  # fmt: skip
+def test_a_property_of_a_device_is_that_of_the_device_that_serves(tmp_path: Path, device: str, expected: str | None) -> None:
+    """F132: where two devices serve and differ, no single value holds."""
+    each = (
+        '{"GPU.0": {"KV_CACHE_PRECISION": "u8"}, "gpu.1": {"KV_CACHE_PRECISION": "f16"}, "CPU": {"KV_CACHE_PRECISION": "u8"}}'
+    )
+    options = f"device: '{device}' plugin_config: '{{\"DEVICE_PROPERTIES\": {each}}}'"
+    assert told(declare(tmp_path, "graph.pbtxt", graph(options))).get("KV_CACHE_PRECISION") == expected
 
 
 @pytest.mark.parametrize(

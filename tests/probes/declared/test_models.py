@@ -24,6 +24,37 @@ def config(**fields: Any) -> str:
     return json.dumps({"model_config_list": [MODEL], **fields})
 
 
+def test_unloading_of_idle_servables_is_read_and_changes_nothing_of_a_permanent_group(tmp_path: Path) -> None:
+    """Since 2026.4: docs/idle_servable_management.md."""
+    groups = {"llm": "chat", "asr": "permanent"}
+    models = [{"config": {"name": name, "base_path": "/m", "group_name": group}} for name, group in groups.items()]
+    text = json.dumps({"model_config_list": models, "idle_unload_timeout_seconds": 300})
+    told = {
+        name: entry(declare(tmp_path, "config.json", text, version="2026.4.1", entry=name), "idle_unload_timeout_seconds")
+        for name in groups
+    }
+    assert {name: (one.value, one.without_effect) for name, one in told.items()} == {
+        "llm": (300, ""),
+        "asr": (300, "its group is permanent"),
+    }
+    assert told["llm"].where == "config.json: idle_unload_timeout_seconds"
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.5, "300", None])
+def test_a_time_to_unload_that_is_none_is_refused(tmp_path: Path, value: object) -> None:
+    expected = (
+        "config.json: idle_unload_timeout_seconds: is no whole number of seconds; expected 0, which never unloads, or more"
+    )
+    assert refusal(tmp_path, "config.json", config(idle_unload_timeout_seconds=value)) == expected
+
+
+def test_a_field_of_a_release_that_nobody_has_looked_at_is_named_and_ends_nothing(tmp_path: Path) -> None:
+    text = config(brand_new=1, mediapipe_config_list=[])
+    assert declare(tmp_path, "config.json", text, version="2026.5").unread == ("brand_new",)
+    for version in ("2026.4.1", "2026.2", None):
+        assert "brand_new: is not a known field" in refusal(tmp_path, "config.json", text, version=version)
+
+
 def test_a_config_leads_to_the_graph_beside_it(tmp_path: Path) -> None:
     (tmp_path / "llm").mkdir()
     (tmp_path / "llm" / "graph.pbtxt").write_text(graph("cache_size: 2"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gen.knowledge import Control, Engine, load_knowledge
 from gen.knowledge.schema import ENGINES
-from probes.declared import graph, llamacpp, ollama, ovms, vllm
+from probes.declared import graph, llamacpp, ollama, ovms, plugin, vllm
 from probes.declared.reader import Source, read
 from probes.errors import InputError
 from probes.evidence import Technique
@@ -23,10 +23,13 @@ POD = "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: l, image: IMAGE, ar
 # Inner steps of a share, or worked out from others.
 OWN = {"kv_unified"}
 OPTIONS = {
-    RuntimeName.OVMS: {option.control: option.technique for option in ovms.OPTIONS} | graph.TECHNIQUES,
+    RuntimeName.OVMS: {option.control: option.technique for option in ovms.OPTIONS}
+    | graph.TECHNIQUES
+    | plugin.TECHNIQUES
+    | {graph.QUEUE: Technique.CONTINUOUS_BATCHING, ovms.IDLE: Technique.KV_CACHE},
     RuntimeName.VLLM: {option.control: option.technique for option in vllm.OPTIONS},
     RuntimeName.LLAMACPP: {option.control: option.technique for option in llamacpp.OPTIONS},
-    RuntimeName.OLLAMA: {option.control: option.technique for option in ollama.OPTIONS},
+    RuntimeName.OLLAMA: {option.control: option.technique for option in ollama.OPTIONS} | ollama.PARAMETERS,
 }
 
 

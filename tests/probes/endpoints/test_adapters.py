@@ -200,8 +200,15 @@ def test_llamacpp_that_drafts_is_not_said_to_draft_nothing() -> None:
     drafts = [{"id": 0, "n_ctx": 2048, "speculative": True, "is_processing": False}]
     reading = LlamaCpp().read({**llamacpp_replies(), "/slots": answered("/slots", drafts)}, "")
     assert "spec_type" not in settings(reading)
-    why = next(one.why for one in reading.not_told if one.control == "spec_type")
-    assert why == "GET /slots says that slots draft, and no path says by which method"
+    (one,) = [one for one in reading.not_told if one.control == "spec_type"]
+    assert one.why == "GET /slots says that slots draft, and no path says by which method"
+    assert (one.default, one.default_of) == ("", "")
+
+
+def test_llamacpp_says_why_its_prompt_cache_is_not_told_until_a_request_proves_it() -> None:
+    (one,) = [one for one in LlamaCpp().read(llamacpp_replies(), "").not_told if one.control == "cache_prompt"]
+    assert one.why.startswith("no path reports it; cached tokens of a repeated request would prove it on")
+    assert one.default is True
 
 
 def test_llamacpp_without_slots_does_not_tell_whether_it_drafts() -> None:

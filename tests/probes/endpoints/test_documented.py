@@ -331,7 +331,7 @@ def test_ovms_asks_its_graph_and_leaves_its_classic_model_alone(context: Context
     assert samples(run, "requests_running") == (5,)
     assert untold(run)["max_num_seqs"]["default"] == 256
     refused = probe(context, double, model="resnet")
-    assert state(refused)[1].endswith("the inventory's model 'resnet' is not among those that can be asked")
+    assert state(refused)[1].endswith("the named model 'resnet' is not among those that can be asked")
 
 
 def test_ovms_with_nothing_but_classic_models_is_fine_and_not_asked_for_text(context: Context) -> None:
@@ -343,6 +343,45 @@ def test_ovms_with_nothing_but_classic_models_is_fine_and_not_asked_for_text(con
     run = probe(context, route)
     assert state(run) == (EndpointState.LISTED, "its models take tensors, not text")
     assert double.posts == []
+
+
+IDLE = ("get_v2_idle", "get_config_idle", "get_models_idle", "get_metrics_idle")
+
+
+def test_ovms_does_not_wake_what_it_unloaded_while_idle(context: Context) -> None:
+    double = Watched("ovms", *IDLE, chat=answers)
+    run = probe(context, double)
+    assert state(run)[0] is EndpointState.GENERATING
+    assert not isinstance(run.model, Missing)
+    assert run.model.id == "other"
+    assert models(run) == {"other": "AVAILABLE", "llm": "AVAILABLE"}
+    assert run.endpoint is not None
+    told = {model.id: model.detail for model in run.endpoint.models}
+    assert told == {"other": "", "llm": "unloaded while idle; a request loads it again, in the place of another"}
+    assert "GET /v2/models/llm" not in double.asked
+    assert untold(run)["idle_unload_timeout_seconds"]["default"] == 0
+    assert untold(run)["idle_unload_timeout_seconds"]["default_of"] == "OVMS 2026.4"
+
+
+def test_ovms_wakes_an_idle_graph_with_leave_only(context: Context) -> None:
+    double = Watched("ovms", *IDLE, chat=answers)
+    refused = probe(context, double, model="llm")
+    assert state(refused)[0] is EndpointState.LISTED
+    assert double.posts == []
+    allowed = probe(context, double, model="llm", limits=ProbeLimits(timeout_s=5, may_load=True))
+    assert state(allowed)[0] is EndpointState.GENERATING
+    assert double.posts == ["POST /v3/chat/completions"] * 2
+
+
+def test_ovms_with_nothing_but_idle_graphs_says_so_and_how_to_ask_them(context: Context) -> None:
+    def route(request: httpx.Request) -> httpx.Response:
+        asleep = b'ovms_graph_loaded{name="llm"} 0\novms_graph_loaded{name="other"} 0\n'
+        return reply(200, asleep, "text/plain") if request.url.path == "/metrics" else double(request)
+
+    double = Watched("ovms", *IDLE, chat=answers)
+    words = "every model is unloaded while idle; a request loads it again, in the place of another"
+    assert state(probe(context, route)) == (EndpointState.LISTED, f"{words}; probing.may_load allows it")
+    assert state(probe(context, route, load_place="--may-load"))[1] == f"{words}; --may-load allows it"
 
 
 @pytest.mark.parametrize(

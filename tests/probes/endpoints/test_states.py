@@ -28,13 +28,7 @@ from tests.probing import (
     state,
     stream,
 )
-from tests.servers import greeting, hear, http, silent, talking
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+from tests.servers import free_port, greeting, hear, http, silent, talking
 
 
 def test_refused_connection_is_not_reachable(context: Context) -> None:
@@ -304,7 +298,7 @@ def test_service_of_another_kind_is_not_asked_for_text(context: Context) -> None
 
 def test_model_of_the_inventory_that_is_not_served_is_not_replaced_by_another(context: Context) -> None:
     run = probe(context, ovms(), model="other")
-    assert state(run) == (EndpointState.LISTED, "the inventory's model 'other' is not among those that can be asked")
+    assert state(run) == (EndpointState.LISTED, "the named model 'other' is not among those that can be asked")
 
 
 def test_other_runtime_than_the_inventory_says_is_told(context: Context) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -22,7 +20,7 @@ from probes.endpoints.fault import Fault, FaultKind
 from probes.endpoints.wire import MAX_BODY_BYTES, Reply, Wire, tls_context
 from probes.errors import InputError
 from tests.captures import reply
-from tests.servers import greeting, hear, http, saying, silent, talking
+from tests.servers import free_port, greeting, hear, http, saying, silent, talking
 
 T = TypeVar("T")
 KEY = "sk-canary-0123456789"
@@ -64,9 +62,7 @@ def test_body_comes_whole_with_its_status() -> None:
 
 
 def test_refused_connection_names_class_and_reason_and_no_address() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    assert fault(f"http://127.0.0.1:{port}") == Fault(
+    assert fault(f"http://127.0.0.1:{free_port()}") == Fault(
         kind=FaultKind.REFUSED, words="ConnectionRefusedError: Connection refused"
     )
 
@@ -288,20 +284,6 @@ def test_connection_that_stays_open_after_the_answer_is_left_after_the_grace_tim
         )
     assert isinstance(got, Reply)
     assert (got.cut, got.body) == (None, b"data: [DONE]\n\n")
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for localhost with its key, in one file."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("needs the program openssl to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    command = f"{openssl} req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    extension = "subjectAltName=DNS:localhost,IP:127.0.0.1"
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    subprocess.run([*command.split(), "-addext", extension, *files], check=True, capture_output=True)  # noqa: S603
-    return folder / "cert.pem"
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 import re
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -23,7 +22,7 @@ from probes.load.run import Finding, Gate, doors
 from probes.load.task import Guards
 from probes.load.window import Phase
 from tests.loading import ANSWER, DONE, STREAM_HEAD, WHOLE, answering, chunked, event, under_load
-from tests.servers import greeting, hear, http, saying, silent, talking
+from tests.servers import free_port, greeting, hear, http, saying, silent, talking
 
 PATIENT = Guards(timeout_s=20.0, stall_s=20.0, first_byte_s=20.0)
 
@@ -172,9 +171,7 @@ def test_run_of_errors_stops_the_load(answer: bytes, then: str, failure: Failure
 
 
 def test_nobody_listening_is_unreachable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    finding = under_load(port, requests=50)
+    finding = under_load(free_port(), requests=50)
     assert failures(finding) == {Failure.UNREACHABLE}
     assert len(finding.outcomes) == 5
 
@@ -293,15 +290,9 @@ def test_time_ends_a_run_and_what_overlaps_its_edges_is_left_out() -> None:
     assert {Phase.WARM_UP, Phase.COOL_DOWN} <= set(finding.window.phases)
 
 
-def test_tls_is_spoken_and_its_certificate_checked(tmp_path: Path) -> None:
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(  # noqa: S603
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2",  # noqa: S607
-         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+def test_tls_is_spoken_and_its_certificate_checked(certificate: Path) -> None:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(certificate, key)
+    server.load_cert_chain(certificate, certificate.with_name("key.pem"))
     with talking(answering(WHOLE), tls=server) as port:
         trusted = under_load(port, scheme="https", ca_file=str(certificate), requests=4)
         untrusted = under_load(port, scheme="https", requests=4)

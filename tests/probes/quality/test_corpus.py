@@ -63,7 +63,7 @@ def test_bad_line_is_told_with_file_line_field_value_and_expectation(change: dic
     [
         ("{bad", "f.jsonl:1: is not JSON ("),
         ("[]", "f.jsonl:1: is []; expected a mapping"),
-        ('{"id": "a", "id": "b"}', "the field 'id' stands twice"),
+        ('{"id": "a", "id": "b"}', "the key 'id' stands there twice"),
         ('{"id": NaN}', "NaN is no JSON number"),
         ("[" * 100_000, "f.jsonl:1: is not JSON ("),
         ("", "f.jsonl: holds no task"),
@@ -98,7 +98,7 @@ def test_file_that_cannot_be_read_is_told(content: bytes | None, tmp_path: Path)
     path = tmp_path / "f.jsonl"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=r"f\.jsonl: (is not UTF-8|cannot be read)"):
+    with pytest.raises(InputError, match=r"f\.jsonl(:1)?: (is not UTF-8|cannot be read)"):
         read_tasks(path)
 
 

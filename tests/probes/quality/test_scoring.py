@@ -134,7 +134,7 @@ def test_fence_is_wrong_where_the_task_forbids_it() -> None:
         ("{'age': 3}", "is not JSON"),
         ('{"age": 3,}', "is not JSON"),
         ('{"age": NaN}', "NaN is no JSON number"),
-        ('{"age": 3, "age": 4}', "holds a key twice"),
+        ('{"age": 3, "age": 4}', "the key 'age' stands there twice"),
         ('{"age": "3"}', "$.age: '3' is not of type 'integer'"),
         ('{"age": 3, "name": "x"}', "Additional properties are not allowed"),
         ("{}", "'age' is a required property"),

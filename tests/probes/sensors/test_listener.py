@@ -12,6 +12,7 @@ import pytest
 
 from probes.evidence import MissingReason
 from probes.sensors.listener import find_listener, judge
+from tests.servers import free_port
 
 
 class Named(psutil.Process):
@@ -55,9 +56,7 @@ def test_workers_that_share_the_socket_are_one_server_with_its_descendants() -> 
 
 
 def test_port_that_nobody_holds_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    why = find_listener("127.0.0.1", port).why
+    why = find_listener("127.0.0.1", free_port()).why
     assert why is not None
     assert why.missing is MissingReason.NO_SENSOR
 
