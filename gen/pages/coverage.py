@@ -8,7 +8,7 @@ from gen import paths
 from gen.coverage import WorkloadCoverage, coverage
 from gen.markdown import NOTHING, Markdown, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas, Spot
-from gen.pages.marks import chip
+from gen.pages.marks import chip, dated
 from gen.pages.page import Page
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
@@ -66,8 +66,20 @@ def _workload(atlas: Atlas, row: WorkloadCoverage) -> Markdown:
     return paragraphs(
         heading(2, text(row.title), slug(row.workload)),
         span(line(text("Services:"), services), "meta"),
+        _slo(atlas, row.workload),
         table(columns("Technique", "Bearing", "Why"), body, Layout.CARDS, "bearing"),
     )
+
+
+def _slo(atlas: Atlas, name: str) -> Markdown:
+    """Say what a request of the workload has to keep, where the inventory does."""
+    fleet = atlas.corpus.fleet
+    slo = fleet.workloads[name].slo
+    if slo is None:
+        return NOTHING
+    bounds = ", ".join(f"{metric} {bound:g}" for metric, bound in slo.bounds.items())
+    told = text(f"SLO: {bounds}; declared")
+    return span(line(told, dated(slo.as_of or fleet.as_of, atlas.today), text(f"by {slo.source or fleet.source}")), "meta")
 
 
 def _left_out(atlas: Atlas, rows: tuple[WorkloadCoverage, ...]) -> Markdown:

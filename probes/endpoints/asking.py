@@ -87,10 +87,17 @@ async def ask(wire: Wire, *, api: str, model: str, mark: str, max_tokens: int, w
     }
     patience = (within_s, silence_s)
     asked = await _send(wire, f"{api}{CHAT}", body, max_tokens, patience)
-    if asked.status in {400, 422} and re.search(r"stream_options|include_usage", asked.answer.words):
-        del body["stream_options"]
-        return await _send(wire, f"{api}{CHAT}", body, max_tokens, patience, without_usage=True)
-    return asked
+    if asked.status not in {400, 422}:
+        return asked
+    del body["stream_options"]
+    again = await _send(wire, f"{api}{CHAT}", body, max_tokens, patience, without_usage=True)
+    # Servers do not always say what they refuse; where it was something else, the first words stand.
+    return again if again.answer.ending is Ending.COMPLETE or names_usage(asked.answer.words) else asked
+
+
+def names_usage(words: str) -> bool:
+    """Tell whether a refusal speaks of the question for token counts."""
+    return "stream_options" in words or "include_usage" in words
 
 
 async def _send(

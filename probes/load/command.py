@@ -15,12 +15,13 @@ from pydantic import JsonValue
 from probes.archive import write_run
 from probes.context import Context
 from probes.endpoints.address import ignored_proxies
+from probes.endpoints.asking import names_usage
 from probes.endpoints.reading import Reading
 from probes.errors import HostError, ProbeError, UsageError
 from probes.files import write_atomic
 from probes.fleet import Fleet, RuntimeName, find_fleet
 from probes.load.aim import Aim, aim_at
-from probes.load.arguments import AUTO, shapes
+from probes.load.arguments import AUTO, settled, shapes
 from probes.load.counting import check_tokenizer
 from probes.load.crew import dismiss, hire
 from probes.load.observation import Observer
@@ -67,6 +68,7 @@ def load(
     if given.tokenizer is not None:
         given.tokenizer = check_tokenizer(given.tokenizer)
     aim, context = aim_at(given, environ, fleet, context_for)
+    asked = [settled(one, given, fleet, aim.permission) for one in asked]
     if proxies := ignored_proxies(environ):
         tell(proxies)
     first, limited = bounded(asked[0], aim.permission)
@@ -180,12 +182,12 @@ def _knock(aim: Aim, shape: Shape, found: Sequence[Door], context: Context) -> W
 
 
 def _ask(gate: Gate, shape: Shape, door: Door, context: Context) -> tuple[Outcome, bool]:
-    for usage in (True, False):
-        outcome = ask_once(gate, replace(shape, usage=usage), door, context.clock())
-        refused = outcome.failure is Failure.REFUSED and ("stream_options" in outcome.words or "include_usage" in outcome.words)
-        if not refused:
-            break
-    return outcome, usage
+    """Ask for token counts too; a server that refuses is asked once more without, as not all say what they refuse."""
+    outcome = ask_once(gate, shape, door, context.clock())
+    if outcome.status not in {400, 422}:
+        return outcome, True
+    again = ask_once(gate, replace(shape, usage=False), door, context.clock())
+    return (again, False) if again.ok or names_usage(outcome.words) else (outcome, True)
 
 
 def _code(finding: Finding) -> int:

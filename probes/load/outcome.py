@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from probes.endpoints.fault import redirect_fault
 from probes.load.answer import Answer, Ending
 from probes.load.http1 import Dechunker, Head, NotHttpError, read_head
 from probes.load.spool import UNCONNECTED, End, Exchange
@@ -16,6 +17,7 @@ from probes.load.untrusted import error_words, one_line, parse_json
 _MAX_PIECE_BYTES = 4 * 2**20
 _WORDS_CHARACTERS = 300
 _NS = 1e9
+_INFLATED = frozenset({"gzip", "x-gzip", "deflate"})
 
 
 class Failure(StrEnum):
@@ -131,8 +133,11 @@ def _decoded(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_
         body = b"".join(piece for piece, _ in _body(exchange, head))
         if head.status == 200:
             return decode_whole(parse_json(body), ended_s, max_tokens=max_tokens)
-        words = error_words(parse_json(body)) or one_line(body[:600].decode("utf-8", "replace"))
+        words = error_words(parse_json(body)) or _target(head) or one_line(body[:600].decode("utf-8", "replace"))
         return Answer(ending=Ending.ERROR, words=f"HTTP {head.status}: {words}".rstrip(": "), t_end_s=ended_s)
+    if (encoding := _encoding(head)) and encoding not in _INFLATED:
+        words = f"the answer is compressed ({encoding[:40]}), which was not asked for"
+        return Answer(ending=Ending.ERROR, words=words, streamed=False, t_end_s=ended_s)
     if kind == "text/html":
         return Answer(ending=Ending.ERROR, words="HTTP 200 with HTML in place of an answer", streamed=False, t_end_s=ended_s)
     decoder = Decoder(max_tokens=max_tokens)
@@ -144,7 +149,7 @@ def _decoded(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_
 def _body(exchange: Exchange, head: Head) -> Iterator[tuple[bytes, int]]:
     """Give the pieces of the body with the time of the read that brought each."""
     dechunker = Dechunker() if head.chunked else None
-    inflater = zlib.decompressobj(wbits=47) if _encoding(head) in {"gzip", "x-gzip", "deflate"} else None
+    inflater = zlib.decompressobj(wbits=47) if _encoding(head) in _INFLATED else None
     skip = head.size
     for read_bytes, at_ns in exchange.reads():
         piece = read_bytes[skip:] if skip else read_bytes
@@ -155,6 +160,17 @@ def _body(exchange: Exchange, head: Head) -> Iterator[tuple[bytes, int]]:
             piece = inflater.decompress(piece, _MAX_PIECE_BYTES)
         if piece:
             yield piece, at_ns
+
+
+def _target(head: Head) -> str:
+    """Say where a redirect leads; '' for an answer that is none."""
+    location = head.headers.get("location", "")
+    if not 300 <= head.status < 400 or not location:
+        return ""
+    try:
+        return one_line(redirect_fault("", location).words)
+    except ValueError:
+        return "redirects to an address that is none"
 
 
 def _encoding(head: Head) -> str:

@@ -29,7 +29,10 @@ def count(value: JsonValue) -> int | None:
 
 def rate(amount: float, seconds: float) -> float | None:
     """Divide, unless nothing was counted or no time passed: 0 and infinity are never measurements."""
-    return amount / seconds if amount > 0 and seconds > 0 and math.isfinite(amount / seconds) else None
+    if not (0 < amount < math.inf and 0 < seconds < math.inf):
+        return None
+    quotient = amount / seconds
+    return quotient if 0 < quotient < math.inf else None
 
 
 def string(value: JsonValue) -> str:

@@ -8,13 +8,14 @@ from pathlib import Path
 from probes.errors import UsageError
 from probes.files import ensure_writable
 from probes.fleet import INVENTORY
+from probes.load.aim import add_where
 from probes.quality.titles import TITLES
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add every option of the quality suites to their parser."""
     add = command.add_argument
-    add("--url", required=True, help="the server, with or without its API prefix: http://host:8000/v3")
+    add_where(command)
     add("--model", metavar="ID", help="the model's id, as the server lists it (default: the only one listed)")
     add("--suite", action="append", metavar="NAME", help=f"only this suite: {', '.join(TITLES)}")
     add("--tasks", type=Path, metavar="FILE", help="own tasks, one JSON object a line, in place of the built-in suites")

@@ -101,6 +101,30 @@ def test_falsy_error_field_is_no_error(nothing: object) -> None:
     assert (answer.ending, answer.text) == (Ending.COMPLETE, "ok")
 
 
+@pytest.mark.parametrize("reason", ["error", "abort"])
+def test_answer_that_the_server_gave_up_is_failed(reason: str) -> None:
+    """So vLLM and SGLang end a request that they could not finish, with usage and terminator as ever."""
+    answer = answer_of(text("x"), chunk({}, finish=reason), usage(completion_tokens=1), DONE)
+    assert (answer.ending, reason in answer.words) == (Ending.ERROR, True)
+    whole = decode_whole({"choices": [{"message": {"content": "x"}, "finish_reason": reason}]}, 1.0)
+    assert (whole.ending, reason in whole.words) == (Ending.ERROR, True)
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (b"", "the stream ended without a single choice"),
+        (b'data: {"code":500,"message":"engine is dead"}\n\n', "engine is dead"),
+        (b'data: {"detail":"Internal Server Error"}\n\n', "Internal Server Error"),
+        (usage(completion_tokens=0), "the stream ended without a single choice"),
+    ],
+)
+def test_terminator_after_no_choice_is_no_quick_answer(event: bytes, words: str) -> None:
+    """A failure that is worded in no known way must not be filed as a success of no tokens."""
+    answer = answer_of(event, DONE)
+    assert (answer.ending, answer.words) == (Ending.ERROR, words)
+
+
 def test_text_about_errors_is_text() -> None:
     assert answer_of(text('{"error": "x"}'), DONE).ending is Ending.COMPLETE
 
@@ -179,9 +203,11 @@ def test_tool_call_id_alone_is_no_output() -> None:
 
 
 def test_usage_chunk_moves_no_time() -> None:
-    answer = answer_of(text("x"), usage(prompt_tokens=24, completion_tokens=1, total_tokens=25), DONE)
-    assert (answer.t_first_event_s, answer.t_first_output_s) == (0.0, 0.0)
-    assert answer.arrivals_s == (0.0,)
+    answer = decode([(text("x"), 0.2), (usage(prompt_tokens=24, completion_tokens=58, total_tokens=82), 5.0), (DONE, 5.0)])
+    assert (answer.t_first_event_s, answer.t_first_output_s) == (0.2, 0.2)
+    assert answer.arrivals_s == (0.2,)
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens == 58
 
 
 def test_completions_stream_has_its_text_beside_the_delta() -> None:
@@ -192,6 +218,18 @@ def test_completions_stream_has_its_text_beside_the_delta() -> None:
 
 def test_content_in_parts_is_joined() -> None:
     assert answer_of(chunk({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), DONE).text == "ab"
+
+
+def test_refusal_is_what_the_reader_sees() -> None:
+    answer = answer_of(chunk({"role": "assistant"}), chunk({"refusal": "I can't"}), DONE)
+    assert (answer.text, answer.t_first_text_s) == ("I can't", 1.0)
+
+
+def test_call_in_the_shape_before_there_were_several_is_a_call() -> None:
+    first = chunk({"function_call": {"name": "f", "arguments": ""}})
+    answer = answer_of(first, chunk({"function_call": {"arguments": '{"a":1}'}}), chunk({}, finish="function_call"))
+    (one,) = answer.tool_calls
+    assert (one.name, one.arguments, one.well_formed, answer.t_first_output_s) == ("f", '{"a":1}', True, 0.0)
 
 
 def test_other_choices_are_not_mixed_in() -> None:
