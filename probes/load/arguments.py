@@ -100,6 +100,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="put this load on an address that is neither this machine nor in the inventory",
     )
     add("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory, if there is one")
+    add("--dry-run", action="store_true", help="say what would be sent, and to whom, and stop")
     add("--out", type=Path, metavar="DIR", help="also write the run as an evidence file into this folder")
 
 

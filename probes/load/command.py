@@ -24,17 +24,17 @@ from probes.load.aim import Aim, aim_at
 from probes.load.arguments import AUTO, settled, shapes
 from probes.load.counting import check_tokenizer
 from probes.load.crew import dismiss, hire
+from probes.load.intention import intention
 from probes.load.observation import Observer
 from probes.load.outcome import Failure, Outcome
 from probes.load.permission import Permission
 from probes.load.report import SCHEMA, document, evidence, first_token_note, lines
 from probes.load.rows import Row, as_csv, rows
-from probes.load.run import Finding, Gate, Shape, ask_once
+from probes.load.run import PREFIXES, Finding, Gate, Shape, ask_once
 from probes.load.task import Door
 from probes.model import find_source
 
 EXIT_OK, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 130
-_PREFIXES = ("/v1", "/v3")
 _FIRST_TOKENS = 16
 
 
@@ -72,6 +72,10 @@ def load(
     if proxies := ignored_proxies(environ):
         tell(proxies)
     first, limited = bounded(asked[0], aim.permission)
+    for line in intention(aim, [bounded(one, aim.permission)[0] for one in asked], limited):
+        tell(line)
+    if given.dry_run:
+        return EXIT_OK
     # They start while the first request is out, so that the load follows it without a gap.
     hired = hire(first.processes)
     try:
@@ -165,7 +169,7 @@ def _knock(aim: Aim, shape: Shape, found: Sequence[Door], context: Context) -> W
     notes: list[str] = []
     words = "its name leads to no address"
     for door in found:
-        for api in (aim.gate.address.api,) if aim.gate.address.api else _PREFIXES:
+        for api in (aim.gate.address.api,) if aim.gate.address.api else PREFIXES:
             gate = replace(aim.gate, address=replace(aim.gate.address, api=api))
             outcome, usage = _ask(gate, small, door, context)
             if outcome.failure is None:

@@ -32,6 +32,8 @@ from probes.load.task import Door, Guards, Task
 from probes.load.window import Phase, Progress, Rule, Window, choose
 
 CHAT: Final = "/chat/completions"
+# What the API is asked under where the address does not say.
+PREFIXES: Final = ("/v1", "/v3")
 _STREAMS_PER_WORKER: Final = 32
 _RAMP_SPACING_S: Final = 0.001
 _ENDLESS: Final = 2**31 - 1

@@ -20,7 +20,7 @@ from probes.__main__ import main
 from probes.archive import content_hash, read_runs
 from probes.evidence import Missing, Run, RunKind
 from probes.load.answer import FirstToken
-from tests.loading import WHOLE, answering
+from tests.loading import DONE, STREAM_HEAD, WHOLE, answering, chunked, event, usage
 from tests.servers import Script, greeting, hear, http, saying, talking
 
 ROOT = Path(__file__).parents[3]
@@ -165,6 +165,137 @@ def test_api_prefix_is_found_and_asked_for_only_once() -> None:
     assert found["metrics"]["error_rate"]["value"] == 0
     assert code in {0, 1}
     assert paths.count("/v1/chat/completions") == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "final"),
+    [
+        ("http://h:8000", "http://h:8000/v1/chat/completions or http://h:8000/v3/chat/completions"),
+        ("http://h:8000/", "http://h:8000/v1/chat/completions or http://h:8000/v3/chat/completions"),
+        ("http://h:8000/v3", "http://h:8000/v3/chat/completions"),
+        ("http://h:8000/v3/", "http://h:8000/v3/chat/completions"),
+        ("http://h:8000/v1/chat/completions", "http://h:8000/v1/chat/completions"),
+        ("http://h/proxy/ovms/v3", "http://h/proxy/ovms/v3/chat/completions"),
+        ("http://h/proxy/ovms/", "http://h/proxy/ovms/v1/chat/completions or http://h/proxy/ovms/v3/chat/completions"),
+        ("https://[::1]:8443/v1/", "https://[::1]:8443/v1/chat/completions"),
+    ],
+)
+def test_dry_run_shows_the_final_address_and_the_load_and_sends_nothing(
+    written: str, final: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["load", "--url", written, "--model", "m", "--concurrency", "4", "--dry-run", "--allow-load"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"asks POST {final}, first with one small request\n")
+    assert "closed loop: 4 at a time; 20 requests after 4 to warm up, at most 64 tokens each" in said
+    assert "no answer begun within 30 s, tokens 2 s apart, a stream silent for 10 s, or an answer of 30 s" in said
+    assert "goodput: not configured: no SLO was given" in said
+
+
+FLEET = """
+schema: inference-adr/fleet/1
+name: Test
+as_of: 2026-07-10
+source: a test
+hosts: {}
+devices: {}
+services:
+  text: &entry
+    title: Text
+    kind: text generation
+    runtime: openai-compatible
+    runtime_version: "1"
+    host: {unknown: "where?"}
+    device: {unknown: "which?"}
+    model: {id: m}
+    url: ${TEXT_URL}
+    probing: {concurrency: 2, requests: 40, max_tokens: 8, silence_s: 7, guards: {itl_s: 0.5, first_byte_s: 9}}
+  other: *entry
+workloads:
+  chat: {title: Chat, services: [text], slo: {ttft_s: 20, latency_s: 30, as_of: 2026-07-01}}
+  batch: {title: Batch, services: [other], slo: {latency_s: 0.000001}}
+  plain: {title: Plain, services: [text]}
+embedded: {title: Embedded, settings: {}}
+"""
+
+
+def of_service(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, dict[str, Any]]:
+    Path("fleet.yml").write_text(FLEET, encoding="utf-8")
+    with talking(answering(WHOLE)) as port:
+        monkeypatch.setenv("TEXT_URL", f"http://127.0.0.1:{port}/v1")
+        code = main(["load", "--service", "text", "--requests", "2", "--json", "out.json", *words])
+    return code, json.loads(Path("out.json").read_text(encoding="utf-8"))
+
+
+def test_goodput_is_held_against_the_slo_of_the_workload(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, found = of_service(monkeypatch)
+    origin = "the SLO of workload chat (fleet.yml, as of 2026-07-01)"
+    assert found["metrics"]["goodput_share"]["value"] == 1
+    assert found["metrics"]["goodput"]["note"] == f"against {origin}: ttft_s <= 20, latency_s <= 30"
+    assert found["load"]["slo"] == {"bounds": {"ttft_s": 20, "latency_s": 30}, "origin": origin}
+    assert found["run"]["native"]["slo"] == found["load"]["slo"]
+    assert found["run"]["model"]["id"] == "m"
+    assert f"goodput against {origin}" in capsys.readouterr().out
+    _, other = of_service(monkeypatch, "--workload", "batch")
+    assert other["metrics"]["goodput_share"]["value"] == 0
+    _, given = of_service(monkeypatch, "--slo", "latency_s=20")
+    assert given["load"]["slo"]["origin"] == "the SLO of --slo"
+
+
+def test_guards_of_the_inventory_hold_and_the_command_line_is_only_stricter(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("fleet.yml").write_text(FLEET, encoding="utf-8")
+    monkeypatch.setenv("TEXT_URL", "http://127.0.0.1:1")
+    assert main(["load", "--service", "text", "--itl-s", "5", "--stall-s", "1", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "asks POST /v1/chat/completions or /v3/chat/completions at ${TEXT_URL}, first" in said
+    assert "within 9 s, tokens 0.5 s apart, a stream silent for 1 s, or an answer of 30 s" in said
+    assert "limited to 1 at a time, 40 requests and 8 tokens each: fleet.yml allows text no more" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--service", "txet"], "--service txet: is not in the inventory; did you mean text?"),
+        (["--service", "text"], "--service text: TEXT_URL is not set"),
+        (["--service", "text", "--workload", "plain"], "--workload plain: has no slo in fleet.yml; expected chat, batch"),
+        (["--service", "text", "--workload", "cat"], "--workload cat: is no workload of fleet.yml"),
+        (["--service", "text", "--workload", "chat", "--slo", "ttft_s=1"], "names an SLO, and so does --slo"),
+        (["--url", "http://127.0.0.1:1"], "--model: is missing"),
+    ],
+)
+def test_service_and_workload_that_cannot_be_meant(
+    words: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("fleet.yml").write_text(FLEET, encoding="utf-8")
+    if "--workload" in words:
+        monkeypatch.setenv("TEXT_URL", "http://127.0.0.1:1")
+    assert main(["load", *words]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_model_that_is_a_path_is_asked_for_as_it_is_and_shown_without_its_folders() -> None:
+    asked: set[str] = set()
+
+    def script(connection: Any) -> None:
+        while True:
+            asked.add(json.loads(hear(connection).partition(b"\r\n\r\n")[2] or b'{"model": ""}')["model"])
+            connection.sendall(WHOLE)
+
+    _, found = load(script, "--requests", "2", model="/srv/models/alice/Qwen3-8B-int4")
+    assert asked - {""} == {"/srv/models/alice/Qwen3-8B-int4"}
+    assert found["run"]["model"]["id"].startswith("…/Qwen3-8B-int4 (path ")
+    assert found["run"]["model"]["quantization"]["missing"] == "not measured"
+    assert "alice" not in json.dumps({**found["run"], "tool": None})
+
+
+def test_good_chunks_with_an_empty_error_stop_no_run() -> None:
+    chunk = event({"content": "a"}, error={}) + event({"content": "b"}, "stop", error=[]) + usage(2)
+    _, found = load(answering(STREAM_HEAD + chunked(chunk + DONE) + b"0\r\n\r\n"), "--requests", "12")
+    assert "run-of-errors" not in found["reasons"]
+    assert found["metrics"]["error_rate"]["value"] == 0
 
 
 def test_name_with_two_addresses_is_tried_in_order_and_told(
