@@ -36,9 +36,14 @@ def write_new(path: Path, content: bytes) -> None:
 def write_atomic(path: Path, content: bytes) -> bool:
     """Replace a file as a whole; leave it untouched and return False when nothing would change.
 
+    A terminal, a pipe or a device is no file to be replaced: it is written to.
+
     Raises:
         HostError: the file cannot be read, or the folder cannot be written.
     """
+    if is_stream(path):
+        _write_through(path, content)
+        return True
     try:
         if path.is_file() and path.read_bytes() == content:
             return False
@@ -46,6 +51,12 @@ def write_atomic(path: Path, content: bytes) -> bool:
         raise HostError(f"{path}: cannot be read ({exc.strerror})") from exc
     _write(path, content, replace=True)
     return True
+
+
+def is_stream(path: Path) -> bool:
+    """Tell what is written to and never replaced: /dev/stdout, even where it leads to a file, a pipe or a device."""
+    absolute = path.absolute()
+    return absolute.parts[:2] in {("/", "dev"), ("/", "proc")} or (path.exists() and not (path.is_file() or path.is_dir()))
 
 
 def ensure_writable(folder: Path) -> None:
@@ -74,6 +85,17 @@ def current_folder() -> Path:
         return Path.cwd()
     except OSError as exc:
         raise HostError(f"the current folder: cannot be used ({exc.strerror}); expected one that exists") from exc
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    try:
+        # A pipe that nobody reads refuses at once instead of waiting for ever.
+        handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+        os.set_blocking(handle, True)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+    except OSError as exc:
+        raise HostError(f"{path}: cannot be written ({exc.strerror})") from exc
 
 
 def _temporary(folder: Path, name: str) -> tuple[int, Path]:

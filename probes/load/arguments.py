@@ -231,7 +231,7 @@ def _concurrency(text: str) -> list[int]:
     try:
         steps = [int(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"--concurrency {text}: is not a number; expected 4, or 1,4,8,16,32 for a sweep") from None
+        raise UsageError(f"--concurrency {text}: is not a whole number; expected 4, or 1,4,8,16,32 for a sweep") from None
     for step in steps:
         _whole("--concurrency", step, 1, _MAX_CONCURRENCY)
     return steps

@@ -18,7 +18,7 @@ from probes.endpoints.address import ignored_proxies
 from probes.endpoints.asking import names_usage
 from probes.endpoints.reading import Reading
 from probes.errors import HostError, ProbeError, UsageError
-from probes.files import write_atomic
+from probes.files import ensure_writable, is_stream, write_atomic
 from probes.fleet import Fleet, RuntimeName, find_fleet
 from probes.load.aim import Aim, aim_at
 from probes.load.arguments import AUTO, settled, shapes
@@ -59,12 +59,12 @@ def load(
     Raises:
         UsageError: a word of the command line cannot be meant.
         InputError: the address or the key cannot be used as written.
+        HostError: a file cannot be written, or the workers cannot be started.
         ProbeError: the first request was not answered; the file says so too.
     """
     asked = shapes(given)
     fleet = find_fleet(given.fleet)
-    for name, file in (("--json", given.json), ("--csv", given.csv)):
-        _check_target(name, file)
+    _check_targets(given)
     if given.tokenizer is not None:
         given.tokenizer = check_tokenizer(given.tokenizer)
     aim, context = aim_at(given, environ, fleet, context_for)
@@ -73,7 +73,7 @@ def load(
         tell(proxies)
     first, limited = bounded(asked[0], aim.permission)
     for line in intention(aim, [bounded(one, aim.permission)[0] for one in asked], limited):
-        tell(line)
+        (tell if given.dry_run else context.say)(line)
     if given.dry_run:
         return EXIT_OK
     # They start while the first request is out, so that the load follows it without a gap.
@@ -119,14 +119,17 @@ def _measure_all(
         finding, seen = observer.measure(allowed, started_at, hired if shape is asked[0] else (), tokenizer)
         run = evidence(context, finding, subject=aim.subject, scope=aim.scope, url=aim.shown, quoter=aim.quoter, observed=seen)
         documents.append(document(finding, run, aim.quoter, notes, seen))
-        _write(given.json, documents)
-        if given.csv is not None:
-            listed.append((allowed.concurrency, rows(finding, aim.quoter)))
-            write_atomic(given.csv, as_csv(listed))
-        if given.out is not None:
-            tell(f"evidence: {write_run(run, given.out)}")
-        for line in lines(finding, aim.quoter, notes if shape is asked[0] else (), seen):
-            tell(line)
+        try:
+            _write(given.json, documents)
+            if given.csv is not None:
+                listed.append((allowed.concurrency, rows(finding, aim.quoter)))
+                write_atomic(given.csv, as_csv(listed))
+            if given.out is not None:
+                tell(f"evidence: {write_run(run, given.out)}")
+        finally:
+            # A disk that is full takes nothing away from the person who waited, and a closed pipe nothing from the files.
+            for line in lines(finding, aim.quoter, notes if shape is asked[0] else (), seen):
+                tell(line)
         codes.append(_code(finding))
         if finding.halts:
             break
@@ -200,10 +203,19 @@ def _code(finding: Finding) -> int:
     return EXIT_INVALID if finding.reasons else EXIT_OK
 
 
-def _check_target(name: str, path: Path | None) -> None:
+def _check_targets(given: argparse.Namespace) -> None:
     """Find out before the load, not after it, that there is nowhere to write."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise UsageError(f"{name} {path}: cannot be written; expected a file in a folder that exists")
+    for name, path in (("--json", given.json), ("--csv", given.csv)):
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise UsageError(f"{name} {path}: cannot be written; expected a file in a folder that exists")
+        if path is None or given.dry_run:
+            continue
+        if not is_stream(path):
+            ensure_writable(path.absolute().parent)
+        elif not path.exists():
+            raise UsageError(f"{name} {path}: does not exist; expected a file in a folder that can be written")
+    if given.out is not None and not given.dry_run:
+        ensure_writable(given.out)
 
 
 def _embedded_tokenizer(reading: Reading | None) -> Path | None:

@@ -92,7 +92,7 @@ def test_sweep_is_a_list_of_runs() -> None:
     [
         (["--concurrency", "0"], "--concurrency 0: expected 1 to 1024"),
         (["--concurrency", "99999"], "expected 1 to 1024"),
-        (["--concurrency", "many"], "is not a number"),
+        (["--concurrency", "many"], "is not a whole number"),
         (["--requests", "0"], "--requests 0: expected 1 to"),
         (["--max-tokens", "-5"], "--max-tokens -5: expected 1 to"),
         (["--arrivals", "poisson"], "--rate 0: expected 0.001 to"),
@@ -236,7 +236,7 @@ def test_goodput_is_held_against_the_slo_of_the_workload(
     assert found["load"]["slo"] == {"bounds": {"ttft_s": 20, "latency_s": 30}, "origin": origin}
     assert found["run"]["native"]["slo"] == found["load"]["slo"]
     assert found["run"]["model"]["id"] == "m"
-    assert f"goodput against {origin}" in capsys.readouterr().out
+    assert f"goodput against {origin}" in " ".join(capsys.readouterr().err.split())
     _, other = of_service(monkeypatch, "--workload", "batch")
     assert other["metrics"]["goodput_share"]["value"] == 0
     _, given = of_service(monkeypatch, "--slo", "latency_s=20")
@@ -404,6 +404,56 @@ def test_service_that_dies_half_way_leaves_what_was_measured_and_exit_code_1(cap
     assert found["metrics"]["ttft_s"]["n"] == 7  # one asked first, one warmed up
     assert found["errors"]["connection lost"]["requests"] == 5
     assert "INVALID: run-of-errors" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("option", ["--json", "--csv"])
+def test_full_disk_is_one_message_after_the_numbers(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    full = Path("full")
+    full.symlink_to("/dev/full")
+    with talking(answering(WHOLE)) as port:
+        words = ["--url", f"http://127.0.0.1:{port}/v1", "--model", "m", "--requests", "2", option, str(full)]
+        assert main(["load", *words]) == 2
+    said = capsys.readouterr()
+    assert "full: cannot be written (No space left on device)" in said.err
+    assert "ttft_s" in said.out
+    assert full.is_char_device()  # written to, and not replaced
+
+
+@pytest.mark.parametrize("words", ["--json {file}", "--csv {file}", "--out {file}/x"])
+def test_nowhere_to_write_is_told_before_anything_is_sent(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    option, path = words.format(file=tmp_path / "file" / "x").split()
+    assert main(["load", "--url", "http://127.0.0.1:1", "--model", "m", option, path]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_closed_pipe_takes_nothing_from_the_file() -> None:
+    with talking(answering(WHOLE)) as port:
+        command = f"{sys.executable} -m probes load --url http://127.0.0.1:{port}/v1 --model m --requests 3 --json out.json"
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(f"{command} | true", shell=True, env=environ, capture_output=True, check=False)  # noqa: S602
+    assert b"Traceback" not in done.stderr
+    assert json.loads(Path("out.json").read_text(encoding="utf-8"))["metrics"]["ttft_s"]["n"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["load", "--requests", "abc"], "argument --requests: invalid int value: 'abc'; `python -m probes load --help`"),
+        (["load"], "one of the arguments --url --service is required"),
+        (["load", "--service", "a", "--url", "http://b"], "--url: not allowed with argument --service"),
+        (["lod"], "argument COMMAND: invalid choice: 'lod'"),
+        ([], "the following arguments are required: COMMAND"),
+    ],
+)
+def test_wrong_words_are_one_line(words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
 
 
 def test_ctrl_c_during_the_first_request_sends_no_load(tmp_path: Path) -> None:
