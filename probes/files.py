@@ -75,6 +75,20 @@ def ensure_writable(folder: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def ensure_target(option: str, path: Path) -> None:
+    """Prove that what an option names can be written, before minutes are spent on its content.
+
+    Raises:
+        HostError: it cannot.
+    """
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise HostError(f"{option} {path}: cannot be written; expected a file in a folder that exists")
+    if not is_stream(path):
+        ensure_writable(path.absolute().parent)
+    elif not path.exists():
+        raise HostError(f"{option} {path}: does not exist; expected a file in a folder that can be written")
+
+
 def current_folder() -> Path:
     """Give the current folder.
 

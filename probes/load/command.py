@@ -18,7 +18,7 @@ from probes.endpoints.address import ignored_proxies
 from probes.endpoints.asking import names_usage
 from probes.endpoints.reading import Reading
 from probes.errors import HostError, ProbeError, UsageError
-from probes.files import ensure_writable, is_stream, write_atomic
+from probes.files import ensure_target, ensure_writable, write_atomic
 from probes.fleet import Fleet, RuntimeName, find_fleet
 from probes.load.aim import Aim, aim_at
 from probes.load.arguments import AUTO, settled, shapes
@@ -205,16 +205,12 @@ def _code(finding: Finding) -> int:
 
 def _check_targets(given: argparse.Namespace) -> None:
     """Find out before the load, not after it, that there is nowhere to write."""
-    for name, path in (("--json", given.json), ("--csv", given.csv)):
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise UsageError(f"{name} {path}: cannot be written; expected a file in a folder that exists")
-        if path is None or given.dry_run:
-            continue
-        if not is_stream(path):
-            ensure_writable(path.absolute().parent)
-        elif not path.exists():
-            raise UsageError(f"{name} {path}: does not exist; expected a file in a folder that can be written")
-    if given.out is not None and not given.dry_run:
+    if given.dry_run:
+        return
+    for option, path in (("--json", given.json), ("--csv", given.csv)):
+        if path is not None:
+            ensure_target(option, path)
+    if given.out is not None:
         ensure_writable(given.out)
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from gen.coverage import WorkloadCoverage, bearing, bearing_on_kind, coverage
+from gen.site import pages
 from gen.words import Applicability
 from probes.evidence import Technique
-from probes.fleet import ServiceKind
+from probes.fleet import ServiceKind, Slo
+from tests.gen import specimens
 from tests.gen.ledger import inventory, knowledge
+from tests.gen.reading import read
+from tests.gen.test_site import TODAY
 
 ROWS = {row.workload: row for row in coverage(inventory(), knowledge())}
 LLM_ONLY = {Technique.PREFIX_CACHING, Technique.DISAGGREGATION, Technique.CONTINUOUS_BATCHING}
@@ -64,3 +70,25 @@ def test_services_that_differ_each_speak_for_themselves() -> None:
     assert found.applicability is Applicability.DIFFERENT
     assert "ComfyUI (diffusion) (does not apply): " in found.why
     assert "4B text (applies): " in found.why
+
+
+def test_the_page_shows_an_slo_with_its_day_and_source_and_none_where_none_is() -> None:
+    fleet = specimens.fleet()
+    slo = Slo(ttft_s=0.5, decode_tok_s=20, as_of=date(2026, 7, 1), source="the team's page")
+    chat = fleet.workloads["agents-and-chat"].model_copy(update={"slo": slo})
+    inventory = fleet.model_copy(update={"workloads": {**fleet.workloads, "agents-and-chat": chat}})
+    page = pages(specimens.corpus(fleet=inventory), TODAY)["coverage.md"]
+    told = " ".join(read(page.split("---\n", 2)[2]).text.split())
+    assert "SLO: ttft_s 0.5, decode_tok_s 20; declared 2026-07-01 by the team's page" in told
+    assert told.count("SLO:") == 1
+
+
+def test_the_page_of_a_load_says_what_goodput_was_held_against_and_who_counted_its_tokens() -> None:
+    told = {"slo": {"bounds": {"ttft_s": 0.5}, "origin": "the SLO of workload <b>chat</b>"}, "token_source": {"side": "usage"}}
+    run = specimens.micro_run()
+    sites = (pages(specimens.corpus(local_runs=(one,)), TODAY) for one in (run.model_copy(update={"native": told}), run))
+    shown, plain = (next(text for path, text in site.items() if path.startswith("runs/2026")) for site in sites)
+    words = " ".join(read(shown.split("---\n", 2)[2]).text.split())
+    assert "against the SLO of workload <b>chat</b>: ttft_s 0.5" in words
+    assert "tokens counted by usage" in words
+    assert "tokens counted by" not in read(plain.split("---\n", 2)[2]).text
