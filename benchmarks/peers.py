@@ -1,7 +1,8 @@
 """Other load generators beside ours: how each is started against the truth server, and what its result file says.
 
 Each is used if its program is found. Most want a Hugging Face tokenizer to make prompts, as a folder, because nothing is
-downloaded here.
+downloaded here. Run with aiperf 0.13.0 and inference-perf 0.7.0; the commands of the others follow the documentation of
+guidellm 0.8, evalscope 1.14 and vLLM.
 """
 
 from __future__ import annotations
