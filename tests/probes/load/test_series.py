@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from probes.load.answer import FirstToken
 from probes.load.objective import UNSET, Objective
 from probes.load.outcome import Outcome
 from probes.load.series import Series, TokenSource, coalesced_share, series, token_source
+from probes.load.spool import End
 from probes.load.window import Phase, Window
 from tests.loading import DONE, MS, event, outcome, stream, usage
 
@@ -91,6 +93,19 @@ def test_chunks_that_came_in_one_read_make_no_gap_of_zero() -> None:
         assert held_back is not None, name
         assert held_back.detail.startswith("the path is buffered: 100% of the chunks")
     assert found["latency_s"].samples
+
+
+def test_compressed_stream_has_a_latency_and_no_time_of_arrival() -> None:
+    """What a compressor held back came when it let go, however far apart the reads are."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
+    squeezed = zlib.compressobj(wbits=31)
+    flush = zlib.Z_SYNC_FLUSH
+    reads = [squeezed.compress(event({"content": "a"})) + squeezed.flush(flush), squeezed.compress(event({"content": "b"}))]
+    last = squeezed.flush(flush) + squeezed.compress(usage(2) + DONE) + squeezed.flush()
+    found = of([outcome(head, reads[0], reads[1] + last, times_ms=[150, 200, 500], end=End.CLOSED)])
+    assert found["latency_s"].samples == pytest.approx((0.4,))
+    for name in ("ttft_s", "first_text_s", "itl_s", "tpot_s", "decode_tok_s"):
+        assert found[name].missing is not None, name
 
 
 def test_drafts_that_are_nearly_all_right_are_no_buffered_path() -> None:
