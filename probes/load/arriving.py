@@ -18,6 +18,8 @@ _ENDED: Final = re.compile(rb'[\r\n]data: ?\[DONE\]|"finish_reason"\s*:\s*"')
 _GIVEN_UP: Final = re.compile(rb'"finish_reason"\s*:\s*"(?:error|abort)"|(?:^|[\r\n])event: ?error[\r\n]')
 _CONTENT: Final = re.compile(rb"[\r\n](?:data|event|\{|<)")
 _ERROR: Final = b'"error"'
+_OMINOUS: Final = (_ERROR, b'"abort"', b"event: error", b"event:error")
+_TAIL_BYTES: Final = 2048
 _LINE_END: Final = re.compile(rb"[\r\n]")
 
 
@@ -87,7 +89,8 @@ class Arriving:
         if over is not None:
             return over
         # Two looks, because this runs on every read and a text may hold the word.
-        if raw.find(b"[DONE]", max(0, len(raw) - size - _TERMINATOR_BYTES)) >= 0 and _TERMINATOR.search(raw):
+        since = max(0, len(raw) - size - _TERMINATOR_BYTES)
+        if raw.find(b"[DONE]", since) >= 0 and _TERMINATOR.search(raw, max(0, since - _TERMINATOR_BYTES)):
             self.over_ns = self.over_ns or now_ns
         if len(raw) > MAX_ANSWER_BYTES:
             return Over(End.TOO_LARGE, f"the answer is over {MAX_ANSWER_BYTES} bytes", reuse=False)
@@ -127,7 +130,10 @@ def looks_answered(raw: bytes | bytearray) -> bool:
     `outcome.read` decides later. Good chunks carry `"error": null` or an empty error, so a line that speaks of one is
     parsed, and one that cannot be parsed here, in the middle of a chunked body, counts as an error.
     """
-    if not _ENDED.search(raw) or b'"choices"' not in raw or _GIVEN_UP.search(raw):
+    # Patterns only where a plain search has found something: this runs on every answer, between two reads.
+    if not (_ENDED.search(raw, max(0, len(raw) - _TAIL_BYTES)) or _ENDED.search(raw)) or b'"choices"' not in raw:
+        return False
+    if any(word in raw for word in _OMINOUS) and _GIVEN_UP.search(raw):
         return False
     at = raw.find(_ERROR)
     while at >= 0:

@@ -166,7 +166,8 @@ def lines(finding: Finding, quoter: Quoter, notes: Sequence[str], observed: Obse
     for name in _WHOLE:
         whole = by_name.get(name)
         if whole is not None and whole.missing is None:
-            yield f"{name:{_NAME_WIDTH}}{_amount(whole.samples[0], whole.unit)}"
+            note = f"   ({whole.note})" if whole.note else ""
+            yield f"{name:{_NAME_WIDTH}}{_amount(whole.samples[0], whole.unit)}{note}"
     yield from _counted(by_name)
     for failure, those in failures(finding.outcomes).items():
         yield f"{len(those)} of {len(finding.outcomes)} requests: {failure}"

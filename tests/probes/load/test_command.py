@@ -236,7 +236,9 @@ def test_goodput_is_held_against_the_slo_of_the_workload(
     assert found["load"]["slo"] == {"bounds": {"ttft_s": 20, "latency_s": 30}, "origin": origin}
     assert found["run"]["native"]["slo"] == found["load"]["slo"]
     assert found["run"]["model"]["id"] == "m"
-    assert f"goodput against {origin}" in " ".join(capsys.readouterr().err.split())
+    said = capsys.readouterr()
+    assert f"goodput against {origin}" in " ".join(said.err.split())
+    assert f"requests/s   (against {origin}: ttft_s <= 20, latency_s <= 30)" in said.out
     _, other = of_service(monkeypatch, "--workload", "batch")
     assert other["metrics"]["goodput_share"]["value"] == 0
     _, given = of_service(monkeypatch, "--slo", "latency_s=20")
