@@ -131,7 +131,7 @@ def _answer(reply: Reply, decoder: Decoder, max_tokens: int) -> Answer:
     if reply.status != 200:
         return Answer(ending=Ending.ERROR, words=f"HTTP {reply.status}: {words_of(reply)}", t_end_s=reply.end_s)
     cut = (_ENDINGS.get(reply.cut.kind, Ending.LOST), reply.cut.words) if reply.cut else None
-    if reply.content_type == "application/json" and cut is None:
+    if reply.content_type == "application/json" and cut is None and not decoder.events:
         return decode_whole(reply.document, reply.end_s, max_tokens=max_tokens)
     if reply.content_type == "text/html":
         return Answer(ending=Ending.ERROR, words=f"{_HTML} in place of an answer", t_end_s=reply.end_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from probes.load.untrusted import error_words, one_line, parse_json
 _MAX_PIECE_BYTES = 4 * 2**20
 _WORDS_CHARACTERS = 300
 _NS = 1e9
+# A proxy may call a stream JSON, because the request asked for that.
+_STREAM = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:")
 _INFLATED = frozenset({"gzip", "x-gzip", "deflate"})
 
 
@@ -131,8 +134,11 @@ def _decoded(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_
     kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
     if head.status != 200 or (kind == "application/json" and exchange.end is End.WHOLE):
         body = b"".join(piece for piece, _ in _body(exchange, head))
+        document = parse_json(body)
+        if head.status == 200 and not (document is None and _STREAM.match(body)):
+            return decode_whole(document, ended_s, max_tokens=max_tokens)
         if head.status == 200:
-            return decode_whole(parse_json(body), ended_s, max_tokens=max_tokens)
+            return _streamed(exchange, head, start_ns, ended_s, max_tokens)
         words = error_words(parse_json(body)) or _target(head) or one_line(body[:600].decode("utf-8", "replace"))
         return Answer(ending=Ending.ERROR, words=f"HTTP {head.status}: {words}".rstrip(": "), t_end_s=ended_s)
     if (encoding := _encoding(head)) and encoding not in _INFLATED:
@@ -140,6 +146,10 @@ def _decoded(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_
         return Answer(ending=Ending.ERROR, words=words, streamed=False, t_end_s=ended_s)
     if kind == "text/html":
         return Answer(ending=Ending.ERROR, words="HTTP 200 with HTML in place of an answer", streamed=False, t_end_s=ended_s)
+    return _streamed(exchange, head, start_ns, ended_s, max_tokens)
+
+
+def _streamed(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_tokens: int) -> Answer:
     decoder = Decoder(max_tokens=max_tokens)
     for piece, at_ns in _body(exchange, head):
         decoder.feed(piece, (at_ns - start_ns) / _NS)

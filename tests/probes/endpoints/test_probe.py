@@ -121,6 +121,13 @@ def test_event_stream_called_plain_text_is_read(context: Context) -> None:
     assert state(probe(context, handler))[0] is EndpointState.GENERATING
 
 
+def test_event_stream_called_json_is_read(context: Context) -> None:
+    body = b"".join(f"data: {one if isinstance(one, str) else json.dumps(one)}\n\n".encode() for one in OVMS_STREAM)
+    run = probe(context, ovms(chat=lambda: reply(200, [body], "application/json")))
+    assert state(run)[0] is EndpointState.GENERATING
+    assert samples(run, "completion_tokens") == (4, 4)
+
+
 def test_ovms_first_token_is_its_empty_first_chunk(context: Context) -> None:
     run = probe(context, ovms(chat=lambda: stream(*OVMS_STREAM)))
     assert state(run)[0] is EndpointState.GENERATING

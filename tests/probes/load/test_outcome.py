@@ -16,7 +16,7 @@ from probes.load.answer import Ending, FirstToken
 from probes.load.arriving import looks_answered
 from probes.load.outcome import Failure
 from probes.load.spool import End
-from tests.loading import ANSWER, DONE, MS, STREAM_HEAD, WHOLE, chunked, event, exchange, outcome, stream
+from tests.loading import ANSWER, DONE, MS, STREAM_HEAD, WHOLE, chunked, event, exchange, outcome, stream, usage
 
 FALSY: list[Any] = [None, {}, "", False, 0, []]
 
@@ -164,6 +164,18 @@ def test_a_worker_counts_as_failed_in_a_row_what_is_read_as_failed_later(body: b
     raw = STREAM_HEAD.replace(b"Transfer-Encoding: chunked\r\n", b"") + body
     assert looks_answered(raw) is good
     assert outcome(raw, end=End.CLOSED).ok is good
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream", "text/event-stream;charset=x"])
+@pytest.mark.parametrize("before", [b"", b": hello\n\n", b"\xef\xbb\xbf", b"event: message\n"])
+def test_stream_is_read_whatever_it_is_called(kind: str, before: bytes) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    one = outcome(
+        head, *(chunked(piece) for piece in (before + event({"content": "a"}), usage(1) + DONE) if piece), b"0\r\n\r\n"
+    )
+    assert one.ok
+    assert one.tokens == 1
+    assert one.answer.t_first_output_s == pytest.approx(0.110)
 
 
 def test_words_of_the_server_are_kept() -> None:
