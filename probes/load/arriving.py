@@ -151,4 +151,6 @@ def _is_error(line: bytes) -> bool:
         document = json.loads(line.removeprefix(b"data:"))
     except ValueError:
         return True
-    return isinstance(document, dict) and bool(document.get("error") or document.get("object") == "error")
+    if not isinstance(document, dict):
+        return False
+    return bool(document.get("error")) or "error" in (document.get("object"), document.get("type"))

@@ -103,14 +103,14 @@ class Decoder:
 
     def _take(self, event: Event) -> None:
         data = event.data.strip()
-        if self._closed or not data:
+        if self._closed or not (data or event.name == "error"):
             return
         document = None if data == "[DONE]" else parse_json(data)
         if data == "[DONE]":
             self._terminated = True
             self._t_last_s = event.at_s
         elif event.name == "error" or _is_error(document):
-            self._failure = (Ending.ERROR, error_words(document) or one_line(data))
+            self._failure = (Ending.ERROR, error_words(document) or one_line(data) or "an error event without a word")
             self._t_last_s = event.at_s
         elif isinstance(document, dict):
             self._events += 1
@@ -211,25 +211,33 @@ class _Call:
 
 
 def _is_error(document: JsonValue) -> bool:
-    """Only a truthy error is one: good chunks carry `"error": null`. vLLM once marked errors by object."""
-    return isinstance(document, dict) and bool(document.get("error") or document.get("object") == "error")
+    """Only a truthy error is one: good chunks carry `"error": null`. vLLM once marked errors by object.
+
+    What holds words in place of choices and counts is one too, however it is called: `{"code": 500, "message": "..."}`.
+    """
+    if not isinstance(document, dict):
+        return False
+    if document.get("error") or "error" in (document.get("object"), document.get("type")):
+        return True
+    worded = any(isinstance(document.get(name), str | list) and document.get(name) for name in ("message", "detail"))
+    return worded and not {"choices", "usage"} & document.keys()
 
 
 def _first_choice(document: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
     choices = document.get("choices")
     if not isinstance(choices, list):
         return None
-    return next((c for c in choices if isinstance(c, dict) and c.get("index") in (0, None)), None)
+    return next((c for c in choices if isinstance(c, dict) and c.get("index") in (0, "0", None)), None)
 
 
 def _channels(choice: dict[str, JsonValue]) -> tuple[str, str, list[dict[str, JsonValue]]]:
     """Give text, reasoning and tool-call fragments; `completions` put their text beside, not in, a delta."""
-    delta = choice.get("delta")
+    delta = choice.get("delta") or choice.get("message")
     if not isinstance(delta, dict):
         return string(choice.get("text")), "", []
     content, calls, call = delta.get("content"), delta.get("tool_calls"), delta.get("function_call")
     # The same words often come under two names at once, so the first name that has any is taken.
-    named = string(delta.get("reasoning_content")) or string(delta.get("reasoning"))
+    named = next(filter(None, (string(delta.get(name)) for name in ("reasoning_content", "reasoning", "thinking"))), "")
     fragments = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     if not fragments and isinstance(call, dict):
         # What calls were before there were several.

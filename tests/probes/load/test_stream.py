@@ -81,6 +81,10 @@ def test_terminator_without_line_end_counts() -> None:
         (b'data: {"error":{"message":"CL_OUT_OF_RESOURCES","code":500}}\n\n', "CL_OUT_OF_RESOURCES"),
         (b'data: {"error":"graph failed"}\n\n', "graph failed"),
         (b'data: {"object":"error","message":"too long","type":"BadRequestError"}\n\n', "BadRequestError: too long"),
+        (b'data: {"type":"error","message":"boom"}\n\n', "error: boom"),
+        (b'data: {"code":500,"message":"engine is dead"}\n\n', "engine is dead"),
+        (b'data: {"detail":"Internal Server Error"}\n\n', "Internal Server Error"),
+        (b"event: error\ndata:\n\n", "an error event without a word"),
     ],
 )
 def test_error_inside_a_200_fails_the_request(event: bytes, words: str) -> None:
@@ -153,6 +157,7 @@ def test_finish_reason_settles_and_usage_may_still_follow() -> None:
         {"reasoning": "Okay"},
         {"reasoning_content": "Okay"},
         {"reasoning_details": [{"type": "reasoning.text", "text": "Okay"}]},
+        {"thinking": "Okay"},
         {"reasoning": "Okay", "reasoning_content": "Okay"},
     ],
 )
@@ -230,6 +235,17 @@ def test_call_in_the_shape_before_there_were_several_is_a_call() -> None:
     answer = answer_of(first, chunk({"function_call": {"arguments": '{"a":1}'}}), chunk({}, finish="function_call"))
     (one,) = answer.tool_calls
     assert (one.name, one.arguments, one.well_formed, answer.t_first_output_s) == ("f", '{"a":1}', True, 0.0)
+
+
+@pytest.mark.parametrize("choice", [{"index": 0, "message": {"content": "Hi"}}, {"index": "0", "delta": {"content": "Hi"}}])
+def test_choice_that_is_written_otherwise_is_read(choice: dict[str, Any]) -> None:
+    answer = answer_of(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n", DONE)
+    assert (answer.ending, answer.text, answer.t_first_output_s) == (Ending.COMPLETE, "Hi", 0.0)
+
+
+@pytest.mark.parametrize("extra", [{"message": "ok"}, {"detail": "cached"}])
+def test_words_beside_a_choice_are_no_error(extra: dict[str, str]) -> None:
+    assert answer_of(chunk({"content": "a"}, **extra), usage(completion_tokens=1), DONE).ending is Ending.COMPLETE
 
 
 def test_other_choices_are_not_mixed_in() -> None:
