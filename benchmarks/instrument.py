@@ -3,6 +3,9 @@
     python -m benchmarks.instrument                       the whole table, about ten minutes
     python -m benchmarks.instrument --streams 64 --repeat 1
     python -m benchmarks.instrument --write               also docs/instrument-figures.md
+    python -m benchmarks.instrument --peers --tokenizer DIR   other tools too, those that are installed
+
+`--peers` takes folders that hold programs, such as the bin of a virtual environment; others are sought on PATH.
 
 Server and client run on the machine this runs on, and every error is taken against the server's own log of what it
 sent when. Other work on the machine makes the figures worse; its load average stands in the result.
@@ -23,11 +26,11 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import verdicts
+from benchmarks import peers, verdicts
 from probes.load.statistics import percentile
 
 ROOT: Final = Path(__file__).parents[1]
@@ -35,6 +38,7 @@ PAGE: Final = ROOT / "docs" / "instrument-figures.md"
 STREAMS: Final = (1, 16, 64, 128)
 TTFT_MS, ITL_MS, TOKENS = 50, 10, 64
 _SECONDS: Final = 8.0
+_LATENCY_S: Final = (TTFT_MS + (TOKENS - 1) * ITL_MS) / 1e3
 _SAMPLE_S: Final = 0.25
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -88,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeat", type=int, default=5, help="runs of each level; the table shows medians")
     parser.add_argument("--seconds", type=float, default=_SECONDS, help="about how long each run measures")
     parser.add_argument("--workers", type=int, help="worker processes (default: the instrument's own choice)")
+    parser.add_argument("--peers", type=Path, nargs="*", metavar="FOLDER", help="measure other tools as well")
+    parser.add_argument("--tokenizer", default="", metavar="DIR", help="a Hugging Face tokenizer, for peers")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     given = parser.parse_args(arguments)
     results: dict[int, list[Figures]] = {streams: [] for streams in given.streams}
@@ -98,12 +104,124 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 results[streams].append(figures)
                 sys.stdout.write(f"{turn + 1}/{given.repeat} {figures}\n")
                 sys.stdout.flush()
+        beside = _peers(port, given) if given.peers is not None else []
     text = table(results)
+    if beside:
+        text += "\n\n" + peer_table(beside, given.streams)
     simulated = verdicts.every()
     sys.stdout.write(f"\n{text}\n\n{verdicts.table(simulated)}\n")
     if given.write:
         PAGE.write_text(page(results, text, verdicts.table(simulated)), encoding="utf-8")
     return 0 if all(reached(goal, results) for goal in GOALS) and verdicts.reached(simulated) else 1
+
+
+def _peers(port: int, given: argparse.Namespace) -> list[PeerRow]:
+    """Measure each peer that is installed once at each level, on the same server and machine."""
+    rows = []
+    for peer in peers.PEERS:
+        program = peers.find(peer, given.peers)
+        row = PeerRow(name=peer.name, installed=program is not None)
+        rows.append(row)
+        if program is None:
+            continue
+        for streams in given.streams:
+            with tempfile.TemporaryDirectory(prefix="peer-") as folder:
+                task = peers.Task(
+                    url=f"http://127.0.0.1:{port}",
+                    streams=streams,
+                    requests=_requests(streams, given.seconds),
+                    tokens=TOKENS,
+                    tokenizer=given.tokenizer,
+                    folder=Path(folder),
+                )
+                row.levels[streams] = measure_peer(port, peer, program, task)
+            sys.stdout.write(f"{peer.name} at {streams}: {row.levels[streams]}\n")
+            sys.stdout.flush()
+    return rows
+
+
+@dataclass(kw_only=True)
+class PeerRow:
+    """One peer at every level: how far it was from the truth, or its last words."""
+
+    name: str
+    installed: bool
+    levels: dict[int, PeerFigures | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerFigures:
+    """What a peer reports held against the truth; errors are shares of the true value, None for what it does not report."""
+
+    requests: int
+    ttft_p50: float | None
+    ttft_p95: float | None
+    itl_p50: float | None
+    carried: float
+    cpu_all_ms: float
+    load_average: float
+
+
+def measure_peer(port: int, peer: peers.Peer, program: Path, task: peers.Task) -> PeerFigures | str:
+    """Run one peer and hold the percentiles it reports against those of the server's log."""
+    load_average = os.getloadavg()[0]
+    truth(port)
+    try:
+        told, cpu_s = peers.measure(peer, program, task)
+    except peers.PeerError as exc:
+        return str(exc)
+    return hold_peer(told, truth(port), task.streams, cpu_s, load_average)
+
+
+def hold_peer(
+    told: peers.Told, log: Sequence[dict[str, Any]], streams: int, cpu_s: float, load_average: float
+) -> PeerFigures | str:
+    """Compare percentiles of everything that was sent: a peer does not say which request is which."""
+    every = [line for line in log if line["sent_ns"]]
+    if not every:
+        return "it sent no request"
+    ttft = sorted((line["sent_ns"][0] - line["received_ns"]) / 1e9 for line in every)
+    gaps = sorted((b - a) / 1e9 for line in every for a, b in zip(line["sent_ns"], line["sent_ns"][1:], strict=False))
+    first, last = min(line["received_ns"] for line in every), max(line["sent_ns"][-1] for line in every)
+    tokens = sum(len(line["sent_ns"]) for line in every)
+    return PeerFigures(
+        requests=told.requests,
+        ttft_p50=_error(told.ttft_p50_s, ttft, 0.5),
+        ttft_p95=_error(told.ttft_p95_s, ttft, 0.95),
+        itl_p50=_error(told.itl_p50_s, gaps, 0.5),
+        carried=tokens / ((last - first) / 1e9) / _ideal(streams),
+        cpu_all_ms=cpu_s / tokens * 1e6,
+        load_average=load_average,
+    )
+
+
+def peer_table(rows: Sequence[PeerRow], levels: Sequence[int]) -> str:
+    """Write what each peer reported beside the truth; one that is not here says so."""
+    lines = ["| | " + " | ".join(f"{streams} streams" for streams in levels) + " |", "|---|" + "---|" * len(levels)]
+    for row in rows:
+        cells = [_peer_cell(row.levels[streams]) for streams in levels] if row.installed else ["not installed"] * len(levels)
+        lines.append(f"| {row.name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _peer_cell(found: PeerFigures | str) -> str:
+    if isinstance(found, str):
+        return f"failed: {found.replace('|', '/')}"
+    errors = (("TTFT p50", found.ttft_p50), ("p95", found.ttft_p95), ("ITL p50", found.itl_p50))
+    shown = ", ".join(f"{name} {'not reported' if value is None else f'{value * 100:+.1f} %'}" for name, value in errors)
+    return f"{shown}; {found.carried * 100:.0f} % carried, {found.cpu_all_ms:.0f} ms CPU; load average {found.load_average:.1f}"
+
+
+def _error(told_s: float | None, true: Sequence[float], share: float) -> float | None:
+    return None if told_s is None else told_s / percentile(true, share) - 1
+
+
+def _ideal(streams: int) -> float:
+    return streams * TOKENS / _LATENCY_S
+
+
+def _requests(streams: int, seconds: float) -> int:
+    return max(20, round(streams * seconds / _LATENCY_S))
 
 
 @contextlib.contextmanager
@@ -132,8 +250,7 @@ def truth(port: int) -> list[dict[str, Any]]:
 
 def measure(port: int, streams: int, seconds: float, workers: int | None) -> Figures:
     """Run the load command as a user would, and hold its file against the server's log."""
-    latency_s = (TTFT_MS + (TOKENS - 1) * ITL_MS) / 1e3
-    requests = max(20, round(streams * seconds / latency_s))
+    requests = _requests(streams, seconds)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "load.json"
         command = [sys.executable, "-m", "probes", "load", "--url", f"http://127.0.0.1:{port}", "--model", "truth"]
@@ -166,7 +283,6 @@ def hold_against(
         (at - line["received_ns"]) / 1e6 - TTFT_MS - n * ITL_MS for line in pairs for n, at in enumerate(line["sent_ns"])
     )
     metrics, instrument = document["metrics"], document["instrument"]
-    ideal = streams * TOKENS / ((TTFT_MS + (TOKENS - 1) * ITL_MS) / 1e3)
     first, last = min(line["received_ns"] for line in pairs), max(line["sent_ns"][-1] for line in pairs)
     inside = sum(first < at <= last for line in every for at in line["sent_ns"])
     tok_s = inside / ((last - first) / 1e9)
@@ -178,7 +294,7 @@ def hold_against(
         ttft_p50=metrics["ttft_s"]["p50"] / percentile(ttft, 0.5) - 1,
         ttft_p95=metrics["ttft_s"]["p95"] / percentile(ttft, 0.95) - 1,
         itl_p50=metrics["itl_s"]["p50"] / percentile(gaps, 0.5) - 1 if metrics["itl_s"]["p50"] else float("nan"),
-        carried=tok_s / ideal,
+        carried=tok_s / _ideal(streams),
         tok_s=tok_s,
         cpu_ms=(instrument["cores_used"] or float("nan")) / tok_s * 1e6,
         cpu_all_ms=cpu_s / tokens * 1e6,

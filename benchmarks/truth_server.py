@@ -50,13 +50,19 @@ _now_ns = time.perf_counter_ns
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What every answer looks like. With `die_after` the server breaks off everything after that many chunks in all."""
+    """What every answer looks like.
+
+    With `die_after` the server breaks off everything after that many chunks in all; after `slow_after` of them it sends
+    one only `slow_itl_s` after the one before, as a server does that was given too much.
+    """
 
     ttft_s: float = 0.05
     itl_s: float = 0.01
     tokens: int = 64
     tokens_per_chunk: int = 1
     die_after: int = 0
+    slow_after: int = 0
+    slow_itl_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -184,6 +190,8 @@ class TruthServer:
     def _plan(self, caller: Caller, line: Line) -> None:
         self._count += 1
         due = line.due_ns + round(len(line.sent_ns) * self._schedule.itl_s * _NS)
+        if self._schedule.slow_after and self._sent >= self._schedule.slow_after:
+            due = _now_ns() + round(self._schedule.slow_itl_s * _NS)
         heapq.heappush(self._due, (due, self._count, caller, line))
 
     def _tick(self, caller: Caller, line: Line) -> None:
@@ -251,6 +259,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tokens", type=int, default=64, help="where the request names no max_tokens")
     parser.add_argument("--tokens-per-chunk", type=int, default=1)
     parser.add_argument("--die-after", type=int, default=0, metavar="CHUNKS", help="break everything off after that many")
+    parser.add_argument("--slow-after", type=int, default=0, metavar="CHUNKS", help="get slow after that many")
+    parser.add_argument("--slow-itl-ms", type=float, default=0.0, help="how far apart chunks are then")
     parser.add_argument("--realtime", action="store_true", help="let no other process delay a send; needs the privilege")
     given = parser.parse_args(arguments)
     if given.realtime:
@@ -261,6 +271,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tokens=given.tokens,
         tokens_per_chunk=given.tokens_per_chunk,
         die_after=given.die_after,
+        slow_after=given.slow_after,
+        slow_itl_s=given.slow_itl_ms / 1e3,
     )
     with socket.create_server(("127.0.0.1", given.port), backlog=1024) as listener:
         listener.setblocking(False)  # noqa: FBT003 - the standard library's signature

@@ -39,9 +39,10 @@ CONDITIONS = (
     "decoding",
     *_LENGTHS,
     "first-token",
+    "token-source",
 )
-# Only what measures a stream over the network has it; elsewhere there is nothing unknown about it.
-_OF_STREAMS = frozenset({"first-token"})
+# Only what measures a stream over the network has these; elsewhere there is nothing unknown about them.
+_OF_STREAMS = frozenset({"first-token", "token-source"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +97,16 @@ class Side:
             **_load(run.load),
             "decoding": _decoding(run.decoding),
             **{name: self._length(metric) for name, metric in _LENGTHS.items()},
-            "first-token": self._first_token,
+            "first-token": self._told("first_token"),
+            "token-source": self._told("token_source"),
         }
 
-    @property
-    def _first_token(self) -> str | None:
-        """Name what ended the time to first token: a first event of one server is no first output of another."""
-        told = self.run.native.get("first_token")
+    def _told(self, what: str) -> str | None:
+        """Read how the instrument took a side's numbers.
+
+        A first event of one server is no first output of another, and tokens that a server counts are no chunks.
+        """
+        told = self.run.native.get(what)
         mine = told.get(self.arm.name if self.arm else "side") if isinstance(told, dict) else told
         return mine if isinstance(mine, str) else None
 

@@ -39,7 +39,8 @@ def spread(samples: Sequence[float], per: Per = Per.REPETITION) -> Spread:
 def percentile(samples: Sequence[float], share: float) -> float:
     """Give the smallest sample that at least `share` of all samples do not exceed (nearest rank)."""
     ordered = sorted(samples)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+    # 0.07 * 100 is a hair above 7 in binary; the rank is meant in decimal.
+    return ordered[max(0, math.ceil(round(share * len(ordered), 9)) - 1)]
 
 
 def quantity(value: float, unit: str) -> str:

@@ -151,13 +151,18 @@ def _judge(metric: Metric, gate: Gate, one: Spread, two: Spread) -> Comparison:
 
 def _mismatch(baseline: Metric, candidate: Metric) -> str:
     """Name what makes two metrics different things."""
-    if (baseline.name, baseline.unit) != (candidate.name, candidate.unit):
+    if (baseline.name, _unit(baseline)) != (candidate.name, _unit(candidate)):
         return f"{baseline.name} in {baseline.unit} is not {candidate.name} in {candidate.unit}"
     if baseline.direction is not candidate.direction:
         return "the two sides disagree on which way is better"
     if Per.REQUEST in {baseline.per, candidate.per}:
         return "requests of one run share the machine's mood; repetitions are compared"
     return ""
+
+
+def _unit(metric: Metric) -> str:
+    """Name the unit of a metric; earlier contract runs spell bytes out."""
+    return "B" if metric.unit == "bytes" else metric.unit
 
 
 def _more_runs(gate: Gate, one: Spread, two: Spread) -> int | None:

@@ -55,8 +55,20 @@ def _terminated(_signal: int, _frame: types.FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
+class _Parser(argparse.ArgumentParser):
+    """Raises instead of printing every option there is over the one line that says what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        """Translate argparse's complaint.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"{message}; `{self.prog} --help` says what there is")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m probes",
         allow_abbrev=False,
         description="Measure what this machine and the services of fleet.yml really do, and write it down as evidence.",

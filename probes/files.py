@@ -87,9 +87,14 @@ def write_new(path: Path, content: bytes) -> None:
 def write_atomic(path: Path, content: bytes) -> bool:
     """Replace a file as a whole; leave it untouched and return False when nothing would change.
 
+    A terminal, a pipe or a device is no file to be replaced: it is written to.
+
     Raises:
         HostError: the file cannot be read, or the folder cannot be written.
     """
+    if is_stream(path):
+        _write_through(path, content)
+        return True
     try:
         if path.is_file() and path.read_bytes() == content:
             return False
@@ -97,6 +102,12 @@ def write_atomic(path: Path, content: bytes) -> bool:
         raise HostError(f"{path}: cannot be read ({exc.strerror})") from exc
     _write(path, content, replace=True)
     return True
+
+
+def is_stream(path: Path) -> bool:
+    """Tell what is written to and never replaced: /dev/stdout, even where it leads to a file, a pipe or a device."""
+    absolute = path.absolute()
+    return absolute.parts[:2] in {("/", "dev"), ("/", "proc")} or (path.exists() and not (path.is_file() or path.is_dir()))
 
 
 def ensure_writable(folder: Path) -> None:
@@ -115,6 +126,20 @@ def ensure_writable(folder: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def ensure_target(option: str, path: Path) -> None:
+    """Prove that what an option names can be written, before minutes are spent on its content.
+
+    Raises:
+        HostError: it cannot.
+    """
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise HostError(f"{option} {path}: cannot be written; expected a file in a folder that exists")
+    if not is_stream(path):
+        ensure_writable(path.absolute().parent)
+    elif not path.exists():
+        raise HostError(f"{option} {path}: does not exist; expected a file in a folder that can be written")
+
+
 def current_folder() -> Path:
     """Give the current folder.
 
@@ -125,6 +150,17 @@ def current_folder() -> Path:
         return Path.cwd()
     except OSError as exc:
         raise HostError(f"the current folder: cannot be used ({exc.strerror}); expected one that exists") from exc
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    try:
+        # A pipe that nobody reads refuses at once instead of waiting for ever.
+        handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+        os.set_blocking(handle, True)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+    except OSError as exc:
+        raise HostError(f"{path}: cannot be written ({exc.strerror})") from exc
 
 
 def _temporary(folder: Path, name: str) -> tuple[int, Path]:

@@ -111,6 +111,7 @@ ConfigPath = Annotated[str, AfterValidator(_config_path)]
 Reference = Annotated[str, AfterValidator(_reference)]
 FileName = Annotated[str, AfterValidator(_file)]
 Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
 class Host(Model):
@@ -135,19 +136,32 @@ class Declared(Model):
     source: str = ""
 
 
+class LatencyGuards(Model):
+    """When a load on a service stops at once; answers on their way are still read to their end.
+
+    `first_byte_s` is the longest wait for an answer to begin, `itl_s` the longest mean time between eight pieces of a
+    stream, and `latency_s` the longest an answer may take: half of `timeout_s` unless it stands here.
+    """
+
+    first_byte_s: Seconds = 30.0
+    itl_s: Seconds = 2.0
+    latency_s: Seconds | None = None
+
+
 class ProbeLimits(Model):
     """The load a probe may put on a service. The defaults are safe for a production GPU.
 
-    A request that brings nothing for `silence_s` is given up. With `may_load`, a request may make a server
-    such as Ollama load or reload the model it names.
+    A request that brings nothing for `silence_s` is given up, and a load that meets one stops. With `may_load`, a
+    request may make a server such as Ollama load or reload the model it names.
     """
 
     concurrency: Annotated[int, Field(ge=1, le=256)] = 1
     max_tokens: Annotated[int, Field(ge=1, le=8192)] = 16
     requests: Annotated[int, Field(ge=0, le=10000)] = 2
-    timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
-    silence_s: Annotated[float, Field(gt=0, le=3600)] = 15.0
+    timeout_s: Seconds = 60.0
+    silence_s: Seconds = 15.0
     may_load: bool = False
+    guards: LatencyGuards = LatencyGuards()
 
 
 class ServedModel(Model):
@@ -227,11 +241,40 @@ class Client(Model):
     retries: bool = False
 
 
+class Slo(Model):
+    """What a good request keeps: seconds at most, tokens per second at least. The names are those of the load's metrics."""
+
+    ttft_s: Seconds | None = None
+    tpot_s: Seconds | None = None
+    latency_s: Seconds | None = None
+    decode_tok_s: Annotated[float, Field(gt=0, le=100_000)] | None = None
+    as_of: date | None = None
+    source: str = ""
+
+    @model_validator(mode="after")
+    def _bounds_something(self) -> Self:
+        if not self.bounds:
+            raise ValueError("at least one bound: ttft_s, tpot_s, latency_s or decode_tok_s")
+        return self
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Give the bounds that are set, by the metric they bound."""
+        every = {
+            "ttft_s": self.ttft_s,
+            "tpot_s": self.tpot_s,
+            "latency_s": self.latency_s,
+            "decode_tok_s": self.decode_tok_s,
+        }
+        return {name: bound for name, bound in every.items() if bound is not None}
+
+
 class Workload(Model):
-    """A group of services that one row of the coverage page speaks of."""
+    """A group of services that one row of the coverage page speaks of, and what its requests have to keep."""
 
     title: str
     services: tuple[Name, ...]
+    slo: Slo | None = None
 
 
 class CoTenant(Model):

@@ -55,6 +55,7 @@ def conditions(atlas: Atlas, run: Run) -> Iterator[ENTRY]:
     yield from _endpoint(run)
     yield "serving configuration", _value(run.serving_sha256, as_code=True)
     yield from _load(run)
+    yield from _instrument(run)
     decoding = run.decoding
     if isinstance(decoding, Missing):
         yield "decoding", absent(decoding)
@@ -99,6 +100,17 @@ def _load(run: Run) -> Iterator[ENTRY]:
     yield "prompt tokens", absent(prompt) if isinstance(prompt, Missing) else text(", ".join(str(n) for n in prompt) or "none")
     yield "most output tokens", text(str(load.max_tokens))
     yield "prompt set, SHA-256", code(load.prompt_set_sha256)
+
+
+def _instrument(run: Run) -> Iterator[ENTRY]:
+    """Say how a load took its numbers, where its file tells."""
+    slo, source = run.native.get("slo"), run.native.get("token_source")
+    if isinstance(slo, dict) and isinstance(bounds := slo.get("bounds"), dict):
+        kept = ", ".join(f"{name} {bound}" for name, bound in bounds.items())
+        yield "goodput", text(f"against {slo.get('origin')}: {kept}")
+    sources = list(source.values()) if isinstance(source, dict) else [source]
+    if told := sorted({one for one in sources if isinstance(one, str)}):
+        yield "tokens counted by", text(", ".join(told))
 
 
 def host_entries(host: Host) -> Iterator[ENTRY]:

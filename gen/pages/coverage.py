@@ -110,8 +110,20 @@ def _workload(atlas: Atlas, row: WorkloadCoverage, kinds: dict[str, KnownKind]) 
         heading(2, text(row.title), slug(row.workload)),
         text("Services, and how it is known what each of them serves:"),
         services,
+        _slo(atlas, row.workload),
         table(columns("Technique", "Bearing", "Why"), body, Layout.CARDS, "bearing"),
     )
+
+
+def _slo(atlas: Atlas, name: str) -> Markdown:
+    """Say what a request of the workload has to keep, where the inventory does."""
+    fleet = atlas.corpus.fleet
+    slo = fleet.workloads[name].slo
+    if slo is None:
+        return NOTHING
+    bounds = ", ".join(f"{metric} {bound:g}" for metric, bound in slo.bounds.items())
+    told = text(f"SLO: {bounds}; declared")
+    return span(line(told, dated(slo.as_of or fleet.as_of, atlas.today), text(f"by {slo.source or fleet.source}")), "meta")
 
 
 def _left_out(atlas: Atlas, rows: tuple[WorkloadCoverage, ...]) -> Markdown:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from probes.contract.shape import FEWEST_FOR_P95, FEWEST_REPETITIONS, MOST_REPETITIONS, ContractShape
-from probes.contract.side import EXPECTED
+from probes.contract.side import EXPECTED, Side, SideKind
 from probes.errors import UsageError
-from probes.fleet import INVENTORY
+from probes.evidence import Missing
+from probes.fleet import INVENTORY, Fleet
+from probes.load.objective import Objective, of_workload, parse_slo
 from probes.load.prompts import PromptKind
 
 _PLAIN: Final = ContractShape()
@@ -21,6 +24,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("sides", nargs="+", metavar="SIDE", help=f"one side, or baseline and candidate: {EXPECTED}")
     add_shape(command)
+    add("--slo", default="", metavar="NAME=BOUND,...", help="what a good request keeps: ttft_s=0.5,tpot_s=0.05")
+    add("--workload", metavar="NAME", help="take the SLO of this workload (default: that of the sides' workload)")
     add("--model", metavar="ID", help="the model to ask at an address (default: the first that is ready)")
     add("--key-env", metavar="NAME", help="environment variable that holds the key of an address")
     add("--ca-file", metavar="FILE", help="certificate authority to trust for an address")
@@ -79,6 +84,20 @@ def shape_of(given: argparse.Namespace) -> ContractShape:
         budget_s=given.budget_s,
         quality_repetitions=given.quality_repetitions,
     )
+
+
+def slo_of(given: argparse.Namespace, fleet: Fleet | None, sides: Sequence[Side]) -> Objective | Missing:
+    """Give what a good request keeps, the same on both sides.
+
+    Raises:
+        UsageError: two are named, or one that cannot be meant.
+    """
+    slo = parse_slo(given.slo)
+    if isinstance(slo, Missing):
+        return of_workload(fleet, [side.name for side in sides if side.kind is SideKind.SERVICE], given.workload)
+    if given.workload is not None:
+        raise UsageError("--workload: names an SLO, and so does --slo; expected one of them")
+    return slo
 
 
 def _why(name: str) -> str:

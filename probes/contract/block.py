@@ -11,34 +11,43 @@ from pydantic import JsonValue
 
 from probes.contract.shape import FEWEST_FOR_P95
 from probes.evidence import Direction, Missing, MissingReason
+from probes.load.kinds import KINDS, Kind
 from probes.load.outcome import Outcome
 from probes.load.run import Finding
-from probes.load.series import Series
+from probes.load.series import Series, TokenSource
 from probes.load.statistics import percentile
+from probes.sensors.server import UNITS
 
-_LOWER, _HIGHER, _NEUTRAL = Direction.LOWER, Direction.HIGHER, Direction.NEUTRAL
-
-Kind = tuple[str, Direction]
-
-# Unit and direction of what every repetition gives, the contract's quantities first; sensors and server add more.
+_KINDS: Final[Mapping[str, Kind]] = {
+    **KINDS,
+    "p95_latency_s": KINDS["latency_s"],
+    **{name: (unit, Direction.LOWER) for name, unit in UNITS.items()},
+}
+# What every repetition gives, the contract's quantities first; sensors and server add more.
 QUANTITIES: Final[Mapping[str, Kind]] = {
-    "ttft_s": ("s", _LOWER),
-    "decode_tok_s": ("tok/s", _HIGHER),
-    "aggregate_tok_s": ("tok/s", _HIGHER),
-    "p95_latency_s": ("s", _LOWER),
-    "error_rate": ("ratio", _LOWER),
-    "vram_bytes": ("bytes", _LOWER),
-    "memory_bytes": ("bytes", _LOWER),
-    "power_w": ("W", _LOWER),
-    "oom_rate": ("ratio", _LOWER),
-    "stalled_streams": ("requests", _LOWER),
-    "attempts_per_request": ("attempts", _LOWER),
-    "prompt_tokens": ("tokens", _NEUTRAL),
-    "completion_tokens": ("tokens", _NEUTRAL),
-    "cached_prompt_tokens": ("tokens", _NEUTRAL),
+    name: _KINDS[name]
+    for name in (
+        "ttft_s",
+        "decode_tok_s",
+        "aggregate_tok_s",
+        "p95_latency_s",
+        "error_rate",
+        "vram_bytes",
+        "memory_bytes",
+        "power_w",
+        "oom_rate",
+        "stalled_streams",
+        "attempts_per_request",
+        "goodput",
+        "goodput_share",
+        "prompt_tokens",
+        "completion_tokens",
+        "cached_prompt_tokens",
+    )
 }
 _MEDIANS: Final = ("ttft_s", "decode_tok_s", "prompt_tokens", "completion_tokens", "cached_prompt_tokens")
 _COUNTS: Final = ("error_rate", "oom_rate", "stalled_streams")
+_OF_SLO: Final = ("goodput", "goodput_share")
 # What was still true of a server that stopped answering half-way through a block.
 _OF_TROUBLE: Final = frozenset({*_COUNTS, "attempts_per_request"})
 
@@ -59,6 +68,8 @@ class Block:
     words: tuple[str, ...] = ()
     interrupted: bool = False
     instrument: Mapping[str, JsonValue] | None = None
+    token_source: TokenSource | None = None
+    latencies_s: tuple[float, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -77,7 +88,7 @@ def block_of(finding: Finding, seen: Sequence[Series]) -> Block:
     values: dict[str, float | Missing] = {name: _median(found[name]) for name in _MEDIANS}
     values["aggregate_tok_s"] = _aggregate(finding, found["aggregate_tok_s"])
     values["p95_latency_s"] = _p95(found["latency_s"])
-    values |= {name: _single(found[name]) for name in _COUNTS}
+    values |= {name: _single(found[name]) for name in (*_COUNTS, *_OF_SLO)}
     values["attempts_per_request"] = _attempts(finding.measured)
     further = {one.name: one for one in seen if one.name not in values and len(one.samples) < 2}
     values |= {name: _single(one) for name, one in further.items()}
@@ -92,6 +103,8 @@ def block_of(finding: Finding, seen: Sequence[Series]) -> Block:
         words=tuple(halt.words for halt in finding.halts) or _first_words(finding),
         interrupted=interrupted,
         instrument=finding.soundness.document(),
+        token_source=finding.token_source,
+        latencies_s=found["latency_s"].samples,
     )
 
 

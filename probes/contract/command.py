@@ -13,7 +13,7 @@ from pathlib import Path
 
 from probes.archive import write_run
 from probes.context import Context
-from probes.contract.arguments import shape_of
+from probes.contract.arguments import shape_of, slo_of
 from probes.contract.block import Block, block_of
 from probes.contract.course import Course, run_rounds
 from probes.contract.opening import Access, Approach, Closed, Opened, World, allowed, approach, open_side
@@ -49,6 +49,7 @@ def contract(
     shape = shape_of(given)
     fleet = find_fleet(given.fleet)
     sides = [read_side(word, fleet) for word in given.sides]
+    shape = replace(shape, slo=slo_of(given, fleet, sides))
     access = _access(given, environ, sides)
     context = context_for(fleet, [access.key] if access.key else [])
     ensure_writable(given.out)

@@ -27,9 +27,9 @@ from probes.evidence import EndpointState, Missing, MissingReason, ModelFacts, R
 from probes.fleet import Fleet, ProbeLimits, RuntimeName, reference_name
 from probes.load.observation import Observer
 from probes.load.outcome import Failure
-from probes.load.permission import permission
+from probes.load.permission import latency_guards, permission
 from probes.load.run import Gate, Shape, ask_once, doors
-from probes.load.task import Door, Guards
+from probes.load.task import Door
 from probes.model import prepare_model
 
 _IGNORE_EOS: Final = json.dumps({"ignore_eos": True})
@@ -140,7 +140,7 @@ def open_side(there: Approach, shape: ContractShape, context: Context) -> Opened
     gate = Gate(address=address, key=target.key, ca_file=authority, insecure=target.insecure)
     quoter = Quoter(context.redact, key=target.key, address=findings.address, shown=target.shown_url)
     try:
-        way, load = _way(gate, _load(shape, findings), context)
+        way, load = _way(gate, _load(shape, findings, there.limits), context)
     except ProbeError as exc:
         return Closed(side=there.side, why=Missing(missing=MissingReason.FAILED, detail=quoter.line(str(exc))), seen=seen)
     # What the inventory bounds is not asked for its metrics while it is under load; our own child may be.
@@ -213,7 +213,7 @@ def _address(side: Side, world: World) -> Approach | Closed:
     return Approach(side=side, target=target, limits=given.limits, place=f"{side.name} ({given.why})")
 
 
-def _load(shape: ContractShape, findings: Findings) -> Shape:
+def _load(shape: ContractShape, findings: Findings, limits: ProbeLimits | None) -> Shape:
     reading = findings.detection.reading
     return Shape(
         model=findings.model or "",
@@ -225,7 +225,8 @@ def _load(shape: ContractShape, findings: Findings) -> Shape:
         prompts=shape.prompts,
         usage=not any(one.without_usage for one in findings.asked),
         extra=_IGNORE_EOS if shape.full_length else "",
-        guards=Guards(timeout_s=shape.timeout_s, stall_s=min(_STALL_S, shape.timeout_s), first_byte_s=shape.timeout_s),
+        guards=latency_guards(limits, shape.timeout_s, stall_s=min(_STALL_S, shape.timeout_s)),
+        slo=shape.slo,
         first_token=reading.first_token if reading else Shape.first_token,
     )
 

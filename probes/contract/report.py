@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from probes.context import Context
-from probes.contract.block import QUANTITIES, Block, Kind, of_trouble
+from probes.contract.block import QUANTITIES, Block, of_trouble
 from probes.contract.course import Course
 from probes.contract.opening import Closed, Opened
 from probes.contract.quality import Quality, document, metrics
@@ -31,10 +31,13 @@ from probes.evidence import (
     Scope,
     Served,
 )
+from probes.load.kinds import Kind
+from probes.load.series import TokenSource
 
 BASELINE: Final = "baseline"
 CANDIDATE: Final = "candidate"
 _DIGITS: Final = 7
+_MOST_LATENCIES: Final = 20_000
 _SHARED: Final = ("server", "device", "runtime", "model")
 _DIFFER: Final = Missing(missing=MissingReason.NOT_APPLICABLE, detail="the sides differ; each arm says what it is")
 
@@ -222,14 +225,31 @@ def _native(report: Report) -> dict[str, JsonValue]:
             "shape": report.shape.document(),
             "order": "the sides change places from round to round: A B, B A, ...",
             "rounds_kept": len(course.kept),
+            "latencies_s": _latencies(report),
             "rounds_left_out": [_left_out(found, report) for found in course.left_out],
             "stopped": course.stopped,
             "notes": list(report.notes),
         },
+        "slo": None if isinstance(report.shape.slo, Missing) else report.shape.slo.document(),
+        "token_source": {arm or "side": _token_source(report, arm) for arm in report.sides},
         "first_token": {arm or "side": side.load.first_token.value for arm, side in report.sides.items()},
         **({"quality": document(report.quality)} if report.quality else {}),
         "instrument": [{arm or "side": dict(block.instrument or {}) for arm, block in found.items()} for found in course.kept],
     }
+
+
+def _token_source(report: Report, arm: str) -> str | None:
+    """Tell who counted a side's tokens; chunks in any repetition are chunks in all."""
+    found = {source for one in report.course.kept if (source := one[arm].token_source) is not None}
+    return next((source.value for source in reversed(TokenSource) if source in found), None)
+
+
+def _latencies(report: Report) -> dict[str, JsonValue]:
+    """Keep the latency of every request, repetition by repetition: no percentile of all is made of those of each."""
+    kept = {arm: [one[arm].latencies_s for one in report.course.kept] for arm in report.sides}
+    if sum(len(block) for blocks in kept.values() for block in blocks) > _MOST_LATENCIES:
+        return {}
+    return {arm or "side": [[round(value, _DIGITS) for value in block] for block in blocks] for arm, blocks in kept.items()}
 
 
 def _left_out(found: Mapping[str, Block], report: Report) -> JsonValue:

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from probes.errors import UsageError
 from probes.evidence import Decoding, Load, Missing
 from probes.fleet import ProbeLimits
+from probes.load.objective import UNSET, Objective
 from probes.load.prompts import PromptKind, PromptSet
 
 FEWEST_REPETITIONS: Final = 6
@@ -37,6 +38,7 @@ class ContractShape:
     timeout_s: float = 60.0
     budget_s: float = 900.0
     quality_repetitions: int = 2
+    slo: Objective | Missing = UNSET
 
     @property
     def block_requests(self) -> int:
@@ -71,6 +73,7 @@ class ContractShape:
             "timeout_s": self.timeout_s,
             "budget_s": self.budget_s,
             "quality_repetitions": self.quality_repetitions,
+            "slo": None if isinstance(self.slo, Missing) else self.slo.document(),
         }
 
     def load(self, *, requests: int, warmup: int, prompt_tokens: tuple[int, ...] | Missing) -> Load:

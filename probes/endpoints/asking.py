@@ -87,10 +87,17 @@ async def ask(wire: Wire, *, api: str, model: str, mark: str, max_tokens: int, w
     }
     patience = (within_s, silence_s)
     asked = await _send(wire, f"{api}{CHAT}", body, max_tokens, patience)
-    if asked.status in {400, 422} and re.search(r"stream_options|include_usage", asked.answer.words):
-        del body["stream_options"]
-        return await _send(wire, f"{api}{CHAT}", body, max_tokens, patience, without_usage=True)
-    return asked
+    if asked.status not in {400, 422}:
+        return asked
+    del body["stream_options"]
+    again = await _send(wire, f"{api}{CHAT}", body, max_tokens, patience, without_usage=True)
+    # Servers do not always say what they refuse; where it was something else, the first words stand.
+    return again if again.answer.ending is Ending.COMPLETE or names_usage(asked.answer.words) else asked
+
+
+def names_usage(words: str) -> bool:
+    """Tell whether a refusal speaks of the question for token counts."""
+    return "stream_options" in words or "include_usage" in words
 
 
 async def _send(
@@ -124,7 +131,7 @@ def _answer(reply: Reply, decoder: Decoder, max_tokens: int) -> Answer:
     if reply.status != 200:
         return Answer(ending=Ending.ERROR, words=f"HTTP {reply.status}: {words_of(reply)}", t_end_s=reply.end_s)
     cut = (_ENDINGS.get(reply.cut.kind, Ending.LOST), reply.cut.words) if reply.cut else None
-    if reply.content_type == "application/json" and cut is None:
+    if reply.content_type == "application/json" and cut is None and not decoder.events:
         return decode_whole(reply.document, reply.end_s, max_tokens=max_tokens)
     if reply.content_type == "text/html":
         return Answer(ending=Ending.ERROR, words=f"{_HTML} in place of an answer", t_end_s=reply.end_s)

@@ -122,10 +122,13 @@ def _prefill_rate(one: Asked) -> float | Missing:
     """Read llama.cpp's own clock; with cached tokens the rate would be that of the few that were left."""
     processed, cached = count(one.answer.timings.get("prompt_n")), count(one.answer.timings.get("cache_n"))
     milliseconds = one.answer.timings.get("prompt_ms")
+    asked = one.answer.usage.prompt_tokens if one.answer.usage else None
     if failed := _failed(one.answer):
         return failed
-    if processed is None or not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
+    if processed is None or isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         return _unmeasured("the server does not time its prompts")
+    # Releases before the one that tells cache_n process less than was asked, and say nothing.
+    cached = cached or max(0, (asked or 0) - processed)
     if cached:
         return _unmeasured(f"a warm prefix: {cached} prompt tokens came from the cache")
     value = rate(processed, milliseconds / 1000)

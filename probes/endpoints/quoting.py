@@ -23,10 +23,14 @@ _READ_CHARACTERS = 12000
 _LONGEST_SECRET = 4000
 # Folders of the machine that serves; paths of an API begin otherwise.
 _FOLDERS = re.compile(
-    r"(?<![\w/.:])(?:/(?:home|root|srv|mnt|media|opt|data|models?|tmp|var|usr|Users|workspace|volumes?)|[A-Za-z]:)"
-    r"(?:[/\\][^/\\\s\"'<>|]+)*[/\\](?=[^/\\\s])",
+    r"(?<![\w/.:~])(?:"
+    r"(?:file://)?/(?:home|root|srv|mnt|media|opt|data|models?|tmp|var|usr|Users|workspace|volumes?)|(?:file:///)?[A-Za-z]:"
+    r"|~(?:[A-Za-z_][\w.-]*)?|\.{1,2}(?:[/\\]\.{1,2})*[/\\][^/\\\s\"'<>|.][^/\\\s\"'<>|]*"
+    r")(?:[/\\][^/\\\s\"'<>|]+)*[/\\](?=[^/\\\s])",
     re.IGNORECASE,
 )
+# An id that begins so is a path, whatever its folders are called.
+_PATH = re.compile(r"[/\\~]|\.{1,2}[/\\]|[A-Za-z]:[/\\]|file:")
 
 
 class Quoter:
@@ -49,9 +53,10 @@ class Quoter:
 
     def model(self, id: str) -> str:
         """Quote a model id; one that is a path loses its folders and keeps apart from others of its name."""
-        if not _FOLDERS.match(id):
+        *folders, name = re.split(r"[/\\]+", id.rstrip("/\\"))
+        if not _PATH.match(id) or not set(folders) - {"", ".", "..", "file:"}:
             return self.line(id)
-        return f"{self.line(id)} (path {hashlib.sha256(id.encode('utf-8', 'replace')).hexdigest()[:8]})"
+        return f"{self.line(f'…/{name}')} (path {hashlib.sha256(id.encode('utf-8', 'replace')).hexdigest()[:8]})"
 
     def json(self, value: JsonValue, depth: int = DEPTH) -> JsonValue:
         """Quote JSON: numbers that are none become null, long strings and lists are cut, deep ones left out."""

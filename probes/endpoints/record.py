@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import TypeVar
 
 from pydantic import JsonValue
 
-from probes.archive import canonical
 from probes.context import Context
 from probes.endpoints.asking import PROMPT, PROMPT_SHA256, Asked
 from probes.endpoints.fault import Fault
 from probes.endpoints.findings import Findings, conclude, why_unmeasured
+from probes.endpoints.identity import device_of, model_of, quoted, runtime_of, serving_of, settings_of
 from probes.endpoints.live import live_metrics
 from probes.endpoints.measures import request_metrics
 from probes.endpoints.metrics import Sample, Scrape, ScrapeState
 from probes.endpoints.quoting import ITEMS, Quoter
-from probes.endpoints.reading import METRICS, NotTold, Reading, Seen
+from probes.endpoints.reading import METRICS, NotTold, Seen
 from probes.endpoints.wire import Reply
 from probes.evidence import (
     Decoding,
-    Device,
     Endpoint,
     KindClaim,
     Load,
@@ -35,8 +33,6 @@ from probes.evidence import (
     ProvenanceKind,
     Run,
     RunKind,
-    Runtime,
-    Setting,
     Technique,
     run_id,
 )
@@ -58,7 +54,7 @@ def record(context: Context, findings: Findings) -> Run:
     seen = (*reading.seen, *_proven(findings)) if reading else ()
     day = findings.started_at.date()
     source = run_id(findings.started_at, context.client.alias, f"{RunKind.ENDPOINT}-{target.subject}")
-    provenance = Provenance(kind=ProvenanceKind.OBSERVED, date=day, source=source)
+    observed = Provenance(kind=ProvenanceKind.OBSERVED, date=day, source=source)
     embedded = reading is not None and reading.runtime is RuntimeName.OPENVINO_GENAI_EMBEDDED
     return context.run(
         RunKind.ENDPOINT,
@@ -67,14 +63,14 @@ def record(context: Context, findings: Findings) -> Run:
         scope=target.scope,
         # Any other address may be a tunnel, even one on 127.0.0.1.
         server=context.client if embedded else _untold("no answer tells which machine serves"),
-        device=_device(reading, quoter),
-        runtime=_runtime(reading, quoter),
+        device=(device_of(reading, quoter) if reading else None) or _untold("no answer names the device"),
+        runtime=runtime_of(reading, quoter) if reading else _untold("no inference server answered"),
         model=_model(findings, quoter),
         endpoint=endpoint_of(findings, quoter),
-        serving_sha256=_serving(seen),
-        settings=tuple(_setting(one, provenance, quoter) for one in seen),
+        serving_sha256=serving_of(seen) if seen else _untold("no answer shows a setting"),
+        settings=settings_of(seen, day, source, quoter),
         kinds=tuple(
-            KindClaim(kind=told.value, where=quoter.line(told.where), provenance=provenance) for told in _kinds(findings)
+            KindClaim(kind=told.value, where=quoter.line(told.where), provenance=observed) for told in _kinds(findings)
         ),
         load=_load(findings),
         decoding=Decoding(temperature=0.0, do_sample=False, ignore_eos=False) if findings.asked else _none_sent(),
@@ -138,40 +134,7 @@ def _metrics(findings: Findings) -> tuple[Metric, ...]:
 
 
 def _quoted_metric(metric: Metric, quoter: Quoter) -> Metric:
-    return metric if metric.missing is None else metric.model_copy(update={"missing": _quoted(metric.missing, quoter)})
-
-
-def _quoted(missing: Missing, quoter: Quoter) -> Missing:
-    return Missing(missing=missing.missing, detail=quoter.line(missing.detail))
-
-
-def _setting(seen: Seen, provenance: Provenance, quoter: Quoter) -> Setting:
-    value = quoter.line(seen.value, 120) if isinstance(seen.value, str) else seen.value
-    return Setting(technique=seen.technique, control=seen.control, value=value, provenance=provenance)
-
-
-def _serving(seen: tuple[Seen, ...]) -> str | Missing:
-    """Hash the settings that could be seen; equal hashes say no more than that these are equal."""
-    if not seen:
-        return _untold("no answer shows a setting")
-    return hashlib.sha256(canonical({one.control: one.value for one in seen})).hexdigest()
-
-
-def _runtime(reading: Reading | None, quoter: Quoter) -> Runtime | Missing:
-    if reading is None:
-        return _untold("no inference server answered")
-    version = reading.version
-    return Runtime(
-        name=reading.runtime.value,
-        version=_quoted(version, quoter) if isinstance(version, Missing) else quoter.line(version, 80),
-    )
-
-
-def _device(reading: Reading | None, quoter: Quoter) -> Device | Missing:
-    if reading is None or reading.device is None:
-        return _untold("no answer names the device")
-    name = quoter.line(reading.device, 80)
-    return Device(name=name, full_name=name)
+    return metric if metric.missing is None else metric.model_copy(update={"missing": quoted(metric.missing, quoter)})
 
 
 def _model(findings: Findings, quoter: Quoter) -> ModelFacts | Missing:
@@ -180,13 +143,7 @@ def _model(findings: Findings, quoter: Quoter) -> ModelFacts | Missing:
         return _untold("no model was asked")
     silent = _untold("no answer tells it")
     facts = reading.facts.get(model) or ModelFacts(id=model, revision=silent, sha256=silent, quantization=silent, bytes=silent)
-    quantization = facts.quantization
-    return facts.model_copy(
-        update={
-            "id": quoter.model(facts.id),
-            "quantization": quantization if isinstance(quantization, Missing) else quoter.line(quantization, 80),
-        }
-    )
+    return model_of(facts, quoter)
 
 
 def _load(findings: Findings) -> Load | Missing:

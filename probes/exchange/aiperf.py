@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from probes.errors import InputError, Problem
 from probes.exchange.report import Report, chunks_are_tokens, inverse, known, listing, mapping, number, scaled, told
+from probes.load.series import TokenSource
 
 TOOL: Final = "aiperf"
 _SCHEMAS: Final = "1."
@@ -109,6 +110,7 @@ def read(document: Mapping[str, JsonValue], records: Sequence[Mapping[str, JsonV
             invalid=reasons,
             notes=("the file gives its times without a zone; they were taken for UTC",) if not measured else (),
             definitions=_DEFINITIONS,
+            token_source=TokenSource.TOKENIZER,
             native=dict(document),
         )
     ]

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from probes.errors import InputError, Problem
 from probes.exchange.report import Report, inverse, known, listing, mapping, number, scaled, told
+from probes.load.series import TokenSource
 
 TOOL: Final = "guidellm"
 _VERSION: Final = 2
@@ -101,6 +102,7 @@ def _read(benchmark: Mapping[str, JsonValue], metadata: Mapping[str, JsonValue],
         invalid=() if succeeded else ("nothing-succeeded",),
         notes=tuple(f"guidellm warns: {words}" for words in warnings),
         definitions=_DEFINITIONS,
+        token_source=TokenSource.USAGE,
         native={
             "metadata": dict(metadata),
             "config": dict(config),

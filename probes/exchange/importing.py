@@ -198,6 +198,7 @@ def evidence(
                 "definitions": dict(report.definitions),
                 "notes": list(report.notes),
             },
+            **({"token_source": report.token_source.value} if report.token_source else {}),
             "report": bounded(dict(report.native)),
         },
     )

@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from probes.evidence import Direction, Metric, Missing, MissingReason, Per
+from probes.load.series import TokenSource
 
 _LOWER, _HIGHER, _NEUTRAL = Direction.LOWER, Direction.HIGHER, Direction.NEUTRAL
 # The metrics of a load run that a file of another tool may hold, with the definitions of docs/instrument.md.
@@ -38,7 +39,8 @@ _CHUNK_SHARE_AT_LEAST: Final = 0.9
 class Report:
     """One run of another tool. `values` has samples per request; `whole` one number for the run; `why` reasons.
 
-    `definitions` says how the tool's numbers were taken for ours, `native` is the tool's own part.
+    `definitions` says how the tool's numbers were taken for ours, `native` is the tool's own part. `token_source` says
+    who counted the tokens of its rates, None where the file leaves that open.
     """
 
     tool: str
@@ -55,6 +57,7 @@ class Report:
     notes: tuple[str, ...] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)
     native: Mapping[str, JsonValue] = field(default_factory=dict)
+    token_source: TokenSource | None = None
 
     def metrics(self) -> tuple[Metric, ...]:
         """Give every metric as samples or the reason why there are none."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from probes.errors import UsageError
-from probes.fleet import INVENTORY
+from probes.evidence import Missing
+from probes.fleet import INVENTORY, Fleet
+from probes.load.aim import add_where
 from probes.load.answer import FirstToken
 from probes.load.arrivals import Arrivals
+from probes.load.guard import RECENT_GAPS
+from probes.load.objective import of_workload, parse_slo
+from probes.load.permission import Permission, latency_guards
 from probes.load.prompts import PromptKind, PromptSet
 from probes.load.run import Shape
-from probes.load.series import SLO_METRICS, Slo
 from probes.load.task import Guards
 
 SWEEP: Final = (1, 4, 8, 16, 32)
@@ -26,13 +30,15 @@ _MAX_TOKENS: Final = 131_072
 _MAX_RATE: Final = 10_000.0
 _MAX_SECONDS: Final = 86_400.0
 _FEWEST_REQUESTS: Final = 20
+_STALL_S: Final = 10.0
+_GUARDS: Final = ("stall_s", "first_byte_s", "itl_s", "latency_s")
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add every option of the load to its parser."""
     add = command.add_argument
-    add("--url", required=True, help="the server, with or without its API prefix: http://host:8000/v3")
-    add("--model", required=True, metavar="ID", help="the model's id, as the server lists it")
+    add_where(command)
+    add("--model", metavar="ID", help="the model's id, as the server lists it (default: the one the inventory names)")
     add(
         "--concurrency",
         default="1",
@@ -58,6 +64,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--warmup-s", type=float, default=0.0, metavar="S", help="measure nothing that began earlier than this")
     add("--cooldown-s", type=float, default=0.0, metavar="S", help="with --duration-s: measure nothing that ended later")
     add("--slo", default="", metavar="NAME=BOUND,...", help="what a good request keeps: ttft_s=0.5,tpot_s=0.05")
+    add("--workload", metavar="NAME", help="take the SLO of this workload (default: that of the service's workload)")
     add(
         "--first-token",
         choices=list(_FIRST_TOKENS),
@@ -67,8 +74,20 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--ignore-eos", action="store_true", help="ask for answers of full length, where the server knows how")
     add("--retries", type=int, default=0, metavar="N", help="how often a request that is turned away (429, 503) asks again")
     add("--timeout-s", type=float, default=60.0, metavar="S", help="time for one answer")
-    add("--stall-s", type=float, default=10.0, metavar="S", help="stop the run when a stream brings nothing for so long")
-    add("--first-byte-s", type=float, default=30.0, metavar="S", help="stop the run when no answer begins within")
+    add("--stall-s", type=float, metavar="S", help=f"stop the run when a stream brings nothing for so long{_by_default('10')}")
+    add("--first-byte-s", type=float, metavar="S", help=f"stop the run when no answer begins within{_by_default('30')}")
+    add(
+        "--itl-s",
+        type=float,
+        metavar="S",
+        help=f"stop the run when {RECENT_GAPS} pieces of a stream come further apart on average{_by_default('2')}",
+    )
+    add(
+        "--latency-s",
+        type=float,
+        metavar="S",
+        help=f"stop the run when an answer takes longer{_by_default('half of --timeout-s')}",
+    )
     add("--errors-in-a-row", type=int, default=5, metavar="N", help="stop the run after so many")
     add("--workers", type=int, metavar="N", help="processes (default: one for 32 streams, at most one per core)")
     add("--seed", type=int, default=0, help="of arrivals and start times")
@@ -81,6 +100,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="put this load on an address that is neither this machine nor in the inventory",
     )
     add("--fleet", type=Path, default=INVENTORY, metavar="FILE", help="the inventory, if there is one")
+    add("--dry-run", action="store_true", help="say what would be sent, and to whom, and stop")
     add("--out", type=Path, metavar="DIR", help="also write the run as an evidence file into this folder")
 
 
@@ -93,13 +113,8 @@ def shapes(given: argparse.Namespace) -> list[Shape]:
     arrivals = Arrivals(given.arrivals)
     steps = _concurrency(given.concurrency)
     _check(given, arrivals, steps)
-    guards = Guards(
-        errors_in_a_row=given.errors_in_a_row,
-        timeout_s=given.timeout_s,
-        stall_s=given.stall_s,
-        first_byte_s=min(given.first_byte_s, given.timeout_s),
-        backlog=max(steps),
-    )
+    slo = parse_slo(given.slo)
+    guards = Guards(errors_in_a_row=given.errors_in_a_row, timeout_s=given.timeout_s, backlog=max(steps))
     made = []
     for concurrency in steps:
         requests = given.requests
@@ -110,7 +125,7 @@ def shapes(given: argparse.Namespace) -> list[Shape]:
             warmup = concurrency if arrivals is Arrivals.CLOSED else min(concurrency, max(1, (requests or 100) // 10))
         made.append(
             Shape(
-                model=given.model,
+                model=given.model or "",
                 max_tokens=given.max_tokens,
                 arrivals=arrivals,
                 concurrency=concurrency,
@@ -127,10 +142,38 @@ def shapes(given: argparse.Namespace) -> list[Shape]:
                 extra=json.dumps({"ignore_eos": True}) if given.ignore_eos else "",
                 guards=guards,
                 first_token=_FIRST_TOKENS[given.first_token],
-                slo=_slo(given.slo),
+                slo=slo,
             )
         )
     return made
+
+
+def settled(shape: Shape, given: argparse.Namespace, fleet: Fleet | None, allowed: Permission) -> Shape:
+    """Add what hangs on the inventory: the model, when the run stops at once, and what a good request keeps.
+
+    Raises:
+        UsageError: --workload names none that has an SLO, or no model is named anywhere.
+    """
+    limits = allowed.limits
+    timeout_s = shape.guards.timeout_s if limits is None else min(shape.guards.timeout_s, limits.timeout_s)
+    guards = latency_guards(limits, timeout_s, stall_s=_STALL_S)
+    asked = {name: value for name in _GUARDS if (value := getattr(given, name)) is not None}
+    if limits is not None:
+        # The command line may only be stricter than the inventory.
+        asked = {name: min(value, getattr(guards, name)) for name, value in asked.items()}
+    guards = replace(guards, **asked, errors_in_a_row=shape.guards.errors_in_a_row, backlog=shape.guards.backlog)
+    slo = shape.slo
+    if isinstance(slo, Missing):
+        slo = of_workload(fleet, [allowed.name] if allowed.name else [], given.workload)
+    return replace(shape, model=shape.model or _model(given, allowed), guards=guards, slo=slo)
+
+
+def _model(given: argparse.Namespace, allowed: Permission) -> str:
+    """Take the model that the inventory names for the service."""
+    told = allowed.service.model.id if allowed.service is not None and allowed.service.model is not None else None
+    if isinstance(told, str):
+        return told
+    raise UsageError(f"--model: is missing, and the inventory does not name the model of {given.service}; expected its id")
 
 
 def _check(given: argparse.Namespace, arrivals: Arrivals, steps: list[int]) -> None:
@@ -143,13 +186,13 @@ def _check(given: argparse.Namespace, arrivals: Arrivals, steps: list[int]) -> N
         _whole("--warmup", given.warmup, 0, _MAX_REQUESTS)
     if given.workers is not None:
         _whole("--workers", given.workers, 1, 64)
-    for name in ("timeout_s", "stall_s", "first_byte_s"):
-        _between(f"--{name.replace('_', '-')}", getattr(given, name), 0.001, _MAX_SECONDS)
+    for name in ("timeout_s", *_GUARDS):
+        if (seconds := getattr(given, name)) is not None:
+            _between(f"--{name.replace('_', '-')}", seconds, 0.001, _MAX_SECONDS)
     for name in ("warmup_s", "cooldown_s"):
         _between(f"--{name.replace('_', '-')}", getattr(given, name), 0.0, _MAX_SECONDS)
     _between("--shared-prefix", given.shared_prefix, 0.0, 1.0)
-    if not given.model.strip():
-        raise UsageError("--model: is empty; expected the id of a model that the server lists")
+    _check_names(given)
     _check_window(given)
     if arrivals is Arrivals.CLOSED:
         if given.rate:
@@ -158,6 +201,15 @@ def _check(given: argparse.Namespace, arrivals: Arrivals, steps: list[int]) -> N
         _between("--rate", given.rate, 0.001, _MAX_RATE)
         if len(steps) > 1:
             raise UsageError("--concurrency: a sweep is a closed loop; expected one number, the most requests in flight")
+
+
+def _check_names(given: argparse.Namespace) -> None:
+    if given.model is None and given.service is None:
+        raise UsageError("--model: is missing; expected the id of a model that the server lists")
+    if given.model is not None and not given.model.strip():
+        raise UsageError("--model: is empty; expected the id of a model that the server lists")
+    if given.slo and given.workload is not None:
+        raise UsageError("--workload: names an SLO, and so does --slo; expected one of them")
 
 
 def _check_window(given: argparse.Namespace) -> None:
@@ -179,25 +231,10 @@ def _concurrency(text: str) -> list[int]:
     try:
         steps = [int(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"--concurrency {text}: is not a number; expected 4, or 1,4,8,16,32 for a sweep") from None
+        raise UsageError(f"--concurrency {text}: is not a whole number; expected 4, or 1,4,8,16,32 for a sweep") from None
     for step in steps:
         _whole("--concurrency", step, 1, _MAX_CONCURRENCY)
     return steps
-
-
-def _slo(text: str) -> Slo:
-    bounds: dict[str, float] = {}
-    for part in filter(None, (one.strip() for one in text.split(","))):
-        name, _, value = part.partition("=")
-        try:
-            bound = float(value)
-        except ValueError:
-            bound = math.nan
-        if name not in SLO_METRICS or not bound > 0 or math.isinf(bound):
-            known = ", ".join(sorted(SLO_METRICS))
-            raise UsageError(f"--slo {part}: is no bound; expected NAME=NUMBER with a name of {known}")
-        bounds[name] = bound
-    return Slo(bounds=bounds)
 
 
 def _whole(name: str, value: int, low: int, high: int) -> None:
@@ -208,3 +245,7 @@ def _whole(name: str, value: int, low: int, high: int) -> None:
 def _between(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise UsageError(f"{name} {value:g}: expected {low:g} to {high:g}")
+
+
+def _by_default(value: str) -> str:
+    return f" (default: {value}, or what the inventory says)"

@@ -15,25 +15,26 @@ from pydantic import JsonValue
 from probes.archive import write_run
 from probes.context import Context
 from probes.endpoints.address import ignored_proxies
+from probes.endpoints.asking import names_usage
 from probes.endpoints.reading import Reading
 from probes.errors import HostError, ProbeError, UsageError
-from probes.files import write_atomic
+from probes.files import ensure_target, ensure_writable, write_atomic
 from probes.fleet import Fleet, RuntimeName, find_fleet
 from probes.load.aim import Aim, aim_at
-from probes.load.arguments import AUTO, shapes
+from probes.load.arguments import AUTO, settled, shapes
 from probes.load.counting import check_tokenizer
 from probes.load.crew import dismiss, hire
+from probes.load.intention import intention
 from probes.load.observation import Observer
 from probes.load.outcome import Failure, Outcome
 from probes.load.permission import Permission
 from probes.load.report import SCHEMA, document, evidence, first_token_note, lines
 from probes.load.rows import Row, as_csv, rows
-from probes.load.run import Finding, Gate, Shape, ask_once
+from probes.load.run import PREFIXES, Finding, Gate, Shape, ask_once
 from probes.load.task import Door
 from probes.model import find_source
 
 EXIT_OK, EXIT_INVALID, EXIT_INTERRUPTED = 0, 1, 130
-_PREFIXES = ("/v1", "/v3")
 _FIRST_TOKENS = 16
 
 
@@ -58,18 +59,23 @@ def load(
     Raises:
         UsageError: a word of the command line cannot be meant.
         InputError: the address or the key cannot be used as written.
+        HostError: a file cannot be written, or the workers cannot be started.
         ProbeError: the first request was not answered; the file says so too.
     """
     asked = shapes(given)
     fleet = find_fleet(given.fleet)
-    for name, file in (("--json", given.json), ("--csv", given.csv)):
-        _check_target(name, file)
+    _check_targets(given)
     if given.tokenizer is not None:
         given.tokenizer = check_tokenizer(given.tokenizer)
     aim, context = aim_at(given, environ, fleet, context_for)
+    asked = [settled(one, given, fleet, aim.permission) for one in asked]
     if proxies := ignored_proxies(environ):
         tell(proxies)
     first, limited = bounded(asked[0], aim.permission)
+    for line in intention(aim, [bounded(one, aim.permission)[0] for one in asked], limited):
+        (tell if given.dry_run else context.say)(line)
+    if given.dry_run:
+        return EXIT_OK
     # They start while the first request is out, so that the load follows it without a gap.
     hired = hire(first.processes)
     try:
@@ -113,14 +119,17 @@ def _measure_all(
         finding, seen = observer.measure(allowed, started_at, hired if shape is asked[0] else (), tokenizer)
         run = evidence(context, finding, subject=aim.subject, scope=aim.scope, url=aim.shown, quoter=aim.quoter, observed=seen)
         documents.append(document(finding, run, aim.quoter, notes, seen))
-        _write(given.json, documents)
-        if given.csv is not None:
-            listed.append((allowed.concurrency, rows(finding, aim.quoter)))
-            write_atomic(given.csv, as_csv(listed))
-        if given.out is not None:
-            tell(f"evidence: {write_run(run, given.out)}")
-        for line in lines(finding, aim.quoter, notes if shape is asked[0] else (), seen):
-            tell(line)
+        try:
+            _write(given.json, documents)
+            if given.csv is not None:
+                listed.append((allowed.concurrency, rows(finding, aim.quoter)))
+                write_atomic(given.csv, as_csv(listed))
+            if given.out is not None:
+                tell(f"evidence: {write_run(run, given.out)}")
+        finally:
+            # A disk that is full takes nothing away from the person who waited, and a closed pipe nothing from the files.
+            for line in lines(finding, aim.quoter, notes if shape is asked[0] else (), seen):
+                tell(line)
         codes.append(_code(finding))
         if finding.halts:
             break
@@ -163,7 +172,7 @@ def _knock(aim: Aim, shape: Shape, found: Sequence[Door], context: Context) -> W
     notes: list[str] = []
     words = "its name leads to no address"
     for door in found:
-        for api in (aim.gate.address.api,) if aim.gate.address.api else _PREFIXES:
+        for api in (aim.gate.address.api,) if aim.gate.address.api else PREFIXES:
             gate = replace(aim.gate, address=replace(aim.gate.address, api=api))
             outcome, usage = _ask(gate, small, door, context)
             if outcome.failure is None:
@@ -180,12 +189,12 @@ def _knock(aim: Aim, shape: Shape, found: Sequence[Door], context: Context) -> W
 
 
 def _ask(gate: Gate, shape: Shape, door: Door, context: Context) -> tuple[Outcome, bool]:
-    for usage in (True, False):
-        outcome = ask_once(gate, replace(shape, usage=usage), door, context.clock())
-        refused = outcome.failure is Failure.REFUSED and ("stream_options" in outcome.words or "include_usage" in outcome.words)
-        if not refused:
-            break
-    return outcome, usage
+    """Ask for token counts too; a server that refuses is asked once more without, as not all say what they refuse."""
+    outcome = ask_once(gate, shape, door, context.clock())
+    if outcome.status not in {400, 422}:
+        return outcome, True
+    again = ask_once(gate, replace(shape, usage=False), door, context.clock())
+    return (again, False) if again.ok or names_usage(outcome.words) else (outcome, True)
 
 
 def _code(finding: Finding) -> int:
@@ -194,10 +203,15 @@ def _code(finding: Finding) -> int:
     return EXIT_INVALID if finding.reasons else EXIT_OK
 
 
-def _check_target(name: str, path: Path | None) -> None:
+def _check_targets(given: argparse.Namespace) -> None:
     """Find out before the load, not after it, that there is nowhere to write."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise UsageError(f"{name} {path}: cannot be written; expected a file in a folder that exists")
+    if given.dry_run:
+        return
+    for option, path in (("--json", given.json), ("--csv", given.csv)):
+        if path is not None:
+            ensure_target(option, path)
+    if given.out is not None:
+        ensure_writable(given.out)
 
 
 def _embedded_tokenizer(reading: Reading | None) -> Path | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -13,9 +12,9 @@ from typing import BinaryIO, Final
 from probes.load import spool
 from probes.load.agenda import Agenda
 from probes.load.arrivals import Arrivals, due_times, shares
-from probes.load.arriving import Arriving
+from probes.load.arriving import Arriving, looks_answered
 from probes.load.connection import Connection, Lost, Peer, Phase, end_of, words_of
-from probes.load.guard import Stop, watch
+from probes.load.guard import Stop, too_long, watch
 from probes.load.http1 import backoff_s
 from probes.load.intercom import Intercom
 from probes.load.pulse import TICK_NS, Pulse
@@ -28,8 +27,6 @@ _NS: Final = 10**9
 _SWEEP_NS: Final = 250_000_000
 _PAUSE_NS: Final = 100_000_000
 _BUSY: Final = frozenset({429, 503})
-_ERROR: Final = re.compile(rb'"error"\s*:\s*[{"\[]')
-_ENDED: Final = re.compile(rb'\[DONE\]|"finish_reason"\s*:\s*"')
 _now_ns = time.perf_counter_ns
 
 
@@ -290,12 +287,7 @@ class Engine:
             self._retrying += 1
             self._agenda.at(now + round(wait_s * _NS), lambda _due, _now: self._again(request, exchange))
             return
-        ok = (
-            status == 200
-            and end in {End.WHOLE, End.CLOSED}
-            and bool(_ENDED.search(answer.raw))
-            and not _ERROR.search(answer.raw)
-        )
+        ok = status == 200 and end in {End.WHOLE, End.CLOSED} and looks_answered(answer.raw)
         self._over(exchange, request.stream, now, ok=ok)
 
     def _again(self, request: Request, before: Exchange) -> None:
@@ -313,6 +305,8 @@ class Engine:
         self._errors = 0 if ok else self._errors + 1
         if self._errors >= self._guards.errors_in_a_row:
             self._stop("run-of-errors", f"{self._errors} requests in a row failed")
+        elif late := too_long(exchange.end_ns - exchange.last_sent_ns, self._guards):
+            self._stop(*late)
         if self._task.arrivals is not Arrivals.CLOSED:
             self._admit()
         elif ok:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from probes.endpoints.fault import redirect_fault
 from probes.load.answer import Answer, Ending
 from probes.load.http1 import Dechunker, Head, NotHttpError, read_head
 from probes.load.spool import UNCONNECTED, End, Exchange
@@ -16,6 +18,9 @@ from probes.load.untrusted import error_words, one_line, parse_json
 _MAX_PIECE_BYTES = 4 * 2**20
 _WORDS_CHARACTERS = 300
 _NS = 1e9
+# A proxy may call a stream JSON, because the request asked for that.
+_STREAM = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:")
+_INFLATED = frozenset({"gzip", "x-gzip", "deflate"})
 
 
 class Failure(StrEnum):
@@ -129,12 +134,22 @@ def _decoded(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_
     kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
     if head.status != 200 or (kind == "application/json" and exchange.end is End.WHOLE):
         body = b"".join(piece for piece, _ in _body(exchange, head))
+        document = parse_json(body)
+        if head.status == 200 and not (document is None and _STREAM.match(body)):
+            return decode_whole(document, ended_s, max_tokens=max_tokens)
         if head.status == 200:
-            return decode_whole(parse_json(body), ended_s, max_tokens=max_tokens)
-        words = error_words(parse_json(body)) or one_line(body[:600].decode("utf-8", "replace"))
+            return _streamed(exchange, head, start_ns, ended_s, max_tokens)
+        words = error_words(parse_json(body)) or _target(head) or one_line(body[:600].decode("utf-8", "replace"))
         return Answer(ending=Ending.ERROR, words=f"HTTP {head.status}: {words}".rstrip(": "), t_end_s=ended_s)
+    if (encoding := _encoding(head)) and encoding not in _INFLATED:
+        words = f"the answer is compressed ({encoding[:40]}), which was not asked for"
+        return Answer(ending=Ending.ERROR, words=words, streamed=False, t_end_s=ended_s)
     if kind == "text/html":
         return Answer(ending=Ending.ERROR, words="HTTP 200 with HTML in place of an answer", streamed=False, t_end_s=ended_s)
+    return _streamed(exchange, head, start_ns, ended_s, max_tokens)
+
+
+def _streamed(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_tokens: int) -> Answer:
     decoder = Decoder(max_tokens=max_tokens)
     for piece, at_ns in _body(exchange, head):
         decoder.feed(piece, (at_ns - start_ns) / _NS)
@@ -144,7 +159,7 @@ def _decoded(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_
 def _body(exchange: Exchange, head: Head) -> Iterator[tuple[bytes, int]]:
     """Give the pieces of the body with the time of the read that brought each."""
     dechunker = Dechunker() if head.chunked else None
-    inflater = zlib.decompressobj(wbits=47) if _encoding(head) in {"gzip", "x-gzip", "deflate"} else None
+    inflater = zlib.decompressobj(wbits=47) if _encoding(head) in _INFLATED else None
     skip = head.size
     for read_bytes, at_ns in exchange.reads():
         piece = read_bytes[skip:] if skip else read_bytes
@@ -155,6 +170,17 @@ def _body(exchange: Exchange, head: Head) -> Iterator[tuple[bytes, int]]:
             piece = inflater.decompress(piece, _MAX_PIECE_BYTES)
         if piece:
             yield piece, at_ns
+
+
+def _target(head: Head) -> str:
+    """Say where a redirect leads; '' for an answer that is none."""
+    location = head.headers.get("location", "")
+    if not 300 <= head.status < 400 or not location:
+        return ""
+    try:
+        return one_line(redirect_fault("", location).words)
+    except ValueError:
+        return "redirects to an address that is none"
 
 
 def _encoding(head: Head) -> str:

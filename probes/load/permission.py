@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from probes.endpoints.address import Address, parse_address
 from probes.errors import InputError
-from probes.fleet import Fleet, ProbeLimits, Service, resolve
+from probes.fleet import Fleet, LatencyGuards, ProbeLimits, Service, resolve
+from probes.load.task import Guards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +24,19 @@ class Permission:
 
 
 def permission(
-    address: Address, resolved: Iterable[str], fleet: Fleet | None, environ: Mapping[str, str], *, allow_load: bool
+    address: Address,
+    resolved: Iterable[str],
+    fleet: Fleet | None,
+    environ: Mapping[str, str],
+    *,
+    allow_load: bool,
+    named: str | None = None,
 ) -> Permission:
-    """Find the bounds of an address; those of the inventory hold whatever the user says on the command line."""
-    found = _entry(address, fleet, environ)
+    """Find the bounds of an address; those of the inventory hold whatever the user says on the command line.
+
+    `named` is the service of the inventory that was asked for, where the address alone may stand for several.
+    """
+    found = _entry(address, fleet, environ) if named is None or fleet is None else (named, fleet.services[named])
     if found is not None:
         name, service = found
         return Permission(limits=service.probing, why=f"fleet.yml allows {name} no more", name=name, service=service)
@@ -37,6 +47,18 @@ def permission(
         return Permission(limits=None, why="--allow-load")
     return Permission(
         limits=ProbeLimits(), why="the address is neither in the inventory nor this machine; --allow-load lifts the limits"
+    )
+
+
+def latency_guards(limits: ProbeLimits | None, timeout_s: float, *, stall_s: float) -> Guards:
+    """Say when a run stops at once: as the inventory has it, else by the same defaults, and after `stall_s` of silence."""
+    told = limits.guards if limits is not None else LatencyGuards()
+    return Guards(
+        timeout_s=timeout_s,
+        stall_s=stall_s if limits is None else limits.silence_s,
+        first_byte_s=min(told.first_byte_s, timeout_s),
+        itl_s=told.itl_s,
+        latency_s=timeout_s / 2 if told.latency_s is None else told.latency_s,
     )
 
 

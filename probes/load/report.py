@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from probes.archive import seal
 from probes.context import Context
+from probes.endpoints.identity import fields
 from probes.endpoints.quoting import Quoter
 from probes.evidence import (
     Decoding,
@@ -27,7 +28,6 @@ from probes.evidence import (
     run_id,
 )
 from probes.load.answer import FirstToken
-from probes.load.identity import fields
 from probes.load.observation import Observation
 from probes.load.outcome import Outcome
 from probes.load.remarks import finish_reasons, remarks
@@ -101,7 +101,8 @@ def evidence(
             "first_token": shape.first_token.value,
             "seed": shape.seed,
             "retries": shape.retries,
-            "slo": dict(shape.slo.bounds),
+            "slo": None if isinstance(shape.slo, Missing) else shape.slo.document(),
+            "token_source": finding.token_source.value if finding.token_source else None,
             "prompts": {"kind": shape.prompts.kind.value, "shared_prefix": shape.prompts.shared},
         },
     )
@@ -136,6 +137,8 @@ def document(
             "prompt_set_sha256": shape.prompts.sha256,
             "latency_counts_from": "the time a request was due" if shape.rate else "the time it was sent (service time)",
             "first_token": shape.first_token.value,
+            "token_source": finding.token_source.value if finding.token_source else None,
+            "slo": None if isinstance(shape.slo, Missing) else shape.slo.document(),
             "window_s": round(finding.window.seconds, _DIGITS),
             **_phases(finding),
         },
@@ -163,7 +166,8 @@ def lines(finding: Finding, quoter: Quoter, notes: Sequence[str], observed: Obse
     for name in _WHOLE:
         whole = by_name.get(name)
         if whole is not None and whole.missing is None:
-            yield f"{name:{_NAME_WIDTH}}{_amount(whole.samples[0], whole.unit)}"
+            note = f"   ({whole.note})" if whole.note else ""
+            yield f"{name:{_NAME_WIDTH}}{_amount(whole.samples[0], whole.unit)}{note}"
     yield from _counted(by_name)
     for failure, those in failures(finding.outcomes).items():
         yield f"{len(those)} of {len(finding.outcomes)} requests: {failure}"

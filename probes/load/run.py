@@ -22,15 +22,18 @@ from probes.load.answer import FirstToken
 from probes.load.arrivals import Arrivals, ramp
 from probes.load.counting import count_texts, words_of, write_texts
 from probes.load.crew import Course, Halt, exchanges, work
+from probes.load.objective import UNSET, Objective
 from probes.load.outcome import Outcome
 from probes.load.prompts import PromptSet, templates
-from probes.load.series import Series, Slo, series
+from probes.load.series import Series, TokenSource, series, token_source
 from probes.load.soundness import Offer, Soundness, judge
 from probes.load.statistics import percentiles
 from probes.load.task import Door, Guards, Task
 from probes.load.window import Phase, Progress, Rule, Window, choose
 
 CHAT: Final = "/chat/completions"
+# What the API is asked under where the address does not say.
+PREFIXES: Final = ("/v1", "/v3")
 _STREAMS_PER_WORKER: Final = 32
 _RAMP_SPACING_S: Final = 0.001
 _ENDLESS: Final = 2**31 - 1
@@ -73,7 +76,7 @@ class Shape:
     extra: str = ""
     guards: Guards = field(default_factory=Guards)
     first_token: FirstToken = FirstToken.FIRST_OUTPUT
-    slo: Slo = field(default_factory=lambda: Slo(bounds={}))
+    slo: Objective | Missing = UNSET
 
     @property
     def processes(self) -> int:
@@ -109,9 +112,14 @@ class Finding:
         return tuple(o for o, phase in zip(self.outcomes, self.window.phases, strict=True) if phase is Phase.MEASURED)
 
     @property
+    def token_source(self) -> TokenSource | None:
+        """Who counted the tokens."""
+        return token_source(self.outcomes)
+
+    @property
     def tok_s(self) -> float | None:
         """Tokens per second of the measured window; None where only chunks were counted."""
-        if any(o.ok and o.tokens is None for o in self.measured):
+        if self.token_source is TokenSource.CHUNKS:
             return None
         return next((one.samples[0] for one in self.series if one.name == "aggregate_tok_s" and one.samples), None)
 

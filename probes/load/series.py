@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
@@ -12,6 +13,8 @@ from pydantic import JsonValue
 
 from probes.evidence import Direction, Metric, Missing, MissingReason, Per
 from probes.load.answer import FirstToken, Usage
+from probes.load.kinds import KINDS
+from probes.load.objective import Objective
 from probes.load.outcome import Failure, Outcome
 from probes.load.statistics import percentiles, tpot_s
 from probes.load.untrusted import rate
@@ -22,7 +25,6 @@ COALESCED_AT_MOST: Final = 0.1
 BUFFERED_ABOVE: Final = 0.9
 _FEWEST_GAPS: Final = 3
 _TOKENS_PER_CHUNK_AT_MOST: Final = 1.1
-_SLO_METRICS: Final = ("ttft_s", "tpot_s", "latency_s", "decode_tok_s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,27 +67,13 @@ class Series:
         return document | ({"note": self.note} if self.note else {})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Slo:
-    """Bounds that a request has to keep to be good: seconds at most, tokens per second at least."""
-
-    bounds: Mapping[str, float]
-
-    def met(self, values: Mapping[str, float | None]) -> bool:
-        """Tell whether one request kept every bound; a value that is not known keeps none."""
-        for name, bound in self.bounds.items():
-            value = values.get(name)
-            if value is None or (value < bound if name == "decode_tok_s" else value > bound):
-                return False
-        return True
-
-
-SLO_METRICS: Final = frozenset(_SLO_METRICS)
-_LOWER, _HIGHER, _NEUTRAL = Direction.LOWER, Direction.HIGHER, Direction.NEUTRAL
-
-
 def series(
-    outcomes: Sequence[Outcome], window: Window, first_token: FirstToken, slo: Slo, *, uncounted: Missing | None = None
+    outcomes: Sequence[Outcome],
+    window: Window,
+    first_token: FirstToken,
+    slo: Objective | Missing,
+    *,
+    uncounted: Missing | None = None,
 ) -> tuple[Series, ...]:
     """Give every metric of a run. `outcomes` are all requests in the order of `window.phases`.
 
@@ -100,15 +88,16 @@ def series(
     values = [request_values(outcome, first_token) for outcome in good]
     held_back = buffered(good)
     parts: list[Series] = []
-    for name, unit, direction, why in _PER_REQUEST:
+    for name, why in _PER_REQUEST:
         column = tuple(v for row in values if (v := row[name]) is not None)
         believed = not (held_back and name in _OF_ARRIVAL)
         column = column if believed else ()
         missing = None if column else nothing or _unmeasured(why if believed else held_back)
-        parts.append(Series(name=name, unit=unit, direction=direction, per=Per.REQUEST, samples=column, missing=missing))
+        parts.append(_each(name, column, missing))
     parts.insert(3, _itl(good, nothing))
     parts.extend(_counts(values, nothing, uncounted))
-    parts.extend(_rates(outcomes, window, first_token, slo))
+    parts.extend(_rates(outcomes, window))
+    parts.extend(_goodput(outcomes, window, first_token, _decidable(slo, parts, good)))
     parts.extend(_failures(measured))
     return tuple(parts)
 
@@ -145,20 +134,20 @@ def request_values(outcome: Outcome, first_token: FirstToken) -> dict[str, float
 
 _OF_ARRIVAL: Final = frozenset({"ttft_s", "first_event_s", "first_text_s", "tpot_s", "decode_tok_s"})
 _PER_REQUEST: Final = (
-    ("ttft_s", "s", _LOWER, "no output came in a stream"),
-    ("first_event_s", "s", _LOWER, "no event came in a stream"),
-    ("first_text_s", "s", _LOWER, "no visible text came in a stream"),
-    ("tpot_s", "s", _LOWER, "the server counts no tokens, or no second one came apart in time"),
-    ("decode_tok_s", "tok/s", _HIGHER, "the server counts no tokens, or no second one came apart in time"),
-    ("latency_s", "s", _LOWER, "no end was seen"),
-    ("connect_s", "s", _LOWER, "every request used an open connection"),
-    ("schedule_lag_s", "s", _LOWER, "nothing was sent"),
-    ("prompt_tokens", "tokens", _NEUTRAL, "the server does not count prompt tokens"),
-    ("completion_tokens", "tokens", _NEUTRAL, "the server does not count tokens, or counts what cannot be"),
-    ("cached_prompt_tokens", "tokens", _HIGHER, "the server does not report it"),
-    ("chunks", "chunks", _NEUTRAL, "nothing came in a stream"),
-    ("tokens_per_chunk", "tokens", _NEUTRAL, "the server does not count tokens"),
-    ("attempts_per_request", "attempts", _LOWER, "nothing was sent"),
+    ("ttft_s", "no output came in a stream"),
+    ("first_event_s", "no event came in a stream"),
+    ("first_text_s", "no visible text came in a stream"),
+    ("tpot_s", "the server counts no tokens, or no second one came apart in time"),
+    ("decode_tok_s", "the server counts no tokens, or no second one came apart in time"),
+    ("latency_s", "no end was seen"),
+    ("connect_s", "every request used an open connection"),
+    ("schedule_lag_s", "nothing was sent"),
+    ("prompt_tokens", "the server does not count prompt tokens"),
+    ("completion_tokens", "the server does not count tokens, or counts what cannot be"),
+    ("cached_prompt_tokens", "the server does not report it"),
+    ("chunks", "nothing came in a stream"),
+    ("tokens_per_chunk", "the server does not count tokens"),
+    ("attempts_per_request", "nothing was sent"),
 )
 
 
@@ -167,21 +156,13 @@ def _counts(
 ) -> Iterator[Series]:
     """The tokens that were counted here, and how far the server's count is from them."""
     none = Missing(missing=MissingReason.NOT_CONFIGURED, detail="no tokenizer was given; name one with --tokenizer")
-    rows = (("counted_tokens", "tokens", "no text came"), ("token_disagreement", "ratio", "the server counts no tokens"))
+    rows = (("counted_tokens", "no text came"), ("token_disagreement", "the server counts no tokens"))
     given = any(row["counted_tokens"] is not None for row in values)
-    for name, unit, why in rows:
+    for name, why in rows:
         column = tuple(v for row in values if (v := row[name]) is not None)
         missing = None if column else uncounted or nothing or (_unmeasured(why) if given else none)
         note = "usage / counted - 1; text that is tokenised again seldom has the very number of tokens that made it"
-        yield Series(
-            name=name,
-            unit=unit,
-            direction=_NEUTRAL,
-            per=Per.REQUEST,
-            samples=column,
-            missing=missing,
-            note=note if name == "token_disagreement" and column else "",
-        )
+        yield _each(name, column, missing, note=note if name == "token_disagreement" and column else "")
 
 
 def _disagreement(usage: int | None, counted: int | None) -> float | None:
@@ -221,8 +202,7 @@ def _itl(good: Sequence[Outcome], nothing: Missing | None) -> Series:
     """Real gaps, never a mean per token: that is TPOT. None where a chunk brings more than a token, or none came apart."""
 
     def no(why: str) -> Series:
-        missing = nothing or _unmeasured(why)
-        return Series(name="itl_s", unit="s", direction=_LOWER, per=Per.REQUEST, missing=missing)
+        return _each("itl_s", (), nothing or _unmeasured(why))
 
     streams = [outcome for outcome in good if outcome.answer.streamed and not outcome.compressed and len(gaps(outcome)) > 0]
     every = tuple(gap for outcome in streams for gap in gaps(outcome))
@@ -235,60 +215,97 @@ def _itl(good: Sequence[Outcome], nothing: Missing | None) -> Series:
     per_chunk = sum(tokens for tokens, _ in counted) / sum(chunks for _, chunks in counted) if counted else 1.0
     if per_chunk > _TOKENS_PER_CHUNK_AT_MOST:
         return no(f"a chunk brings {per_chunk:.1f} tokens, so the gaps between chunks are not those between tokens")
-    return Series(
-        name="itl_s",
-        unit="s",
-        direction=_LOWER,
-        per=Per.REQUEST,
-        samples=every,
-        rows=tuple(statistics.median(gaps(outcome)) for outcome in streams),
-        note="samples are all gaps between chunks of output; evidence keeps the median gap of each request",
-    )
+    rows = tuple(statistics.median(gaps(outcome)) for outcome in streams)
+    note = "samples are all gaps between chunks of output; evidence keeps the median gap of each request"
+    return _each("itl_s", every, None, rows=rows, note=note)
 
 
-def _rates(outcomes: Sequence[Outcome], window: Window, first_token: FirstToken, slo: Slo) -> Iterator[Series]:
+def _rates(outcomes: Sequence[Outcome], window: Window) -> Iterator[Series]:
     """What the whole run carried, over the measured window and by time stamp: tokens and ends that fall into it."""
-    seconds = window.seconds
-    tokens, source = _tokens_inside(outcomes, window)
-    ended = [o for o in outcomes if o.ok and window.start_ns < o.end_ns <= window.end_ns]
-    yield _whole("aggregate_tok_s", "tok/s", _HIGHER, rate(tokens, seconds), note=_SOURCES[source])
-    yield _whole("request_rate", "requests/s", _HIGHER, rate(len(ended), seconds))
-    if not slo.bounds:
-        none = Missing(missing=MissingReason.NOT_CONFIGURED, detail="no SLO was given; name one with --slo")
-        for name, unit in (("goodput", "requests/s"), ("goodput_share", "ratio")):
-            yield Series(name=name, unit=unit, direction=_HIGHER, per=Per.RUN, missing=none)
+    source = token_source(outcomes)
+    tokens = _tokens_inside(outcomes, window, source)
+    yield _whole("aggregate_tok_s", rate(tokens, window.seconds), note=_SOURCES[source] if source else "")
+    # None at all that succeeded is a rate of 0, and no throughput of tokens that were never seen.
+    yield _whole("request_rate", _per_second(len(_ended(outcomes, window)), window))
+
+
+def _decidable(slo: Objective | Missing, parts: Sequence[Series], good: Sequence[Outcome]) -> Objective | Missing:
+    """Keep an objective only where what it bounds could be measured: what nobody saw was neither good nor bad."""
+    if isinstance(slo, Missing) or not good:
+        return slo
+    for one in parts:
+        if one.name in slo.bounds and one.missing is not None:
+            return Missing(missing=one.missing.missing, detail=f"{slo.words}, and {one.name} is missing: {one.missing.detail}")
+    return slo
+
+
+def _goodput(
+    outcomes: Sequence[Outcome], window: Window, first_token: FirstToken, slo: Objective | Missing
+) -> Iterator[Series]:
+    """Requests that keep the objective: those that ended in the window for each second of it, and the share of all measured."""
+    if isinstance(slo, Missing):
+        yield _whole("goodput", None, missing=slo)
+        yield _whole("goodput_share", None, missing=slo)
         return
-    met = sum(slo.met(request_values(outcome, first_token)) for outcome in ended)
     measured = _of(Phase.MEASURED, outcomes, window)
-    kept = sum(o.ok and slo.met(request_values(o, first_token)) for o in measured)
-    words = ", ".join(f"{name} {'>=' if name == 'decode_tok_s' else '<='} {bound:g}" for name, bound in slo.bounds.items())
-    yield _whole("goodput", "requests/s", _HIGHER, met / seconds if seconds > 0 else None, note=words)
-    yield _whole("goodput_share", "ratio", _HIGHER, kept / len(measured) if measured else None, note=words)
+    met = sum(slo.met(request_values(one, first_token)) for one in _ended(outcomes, window))
+    kept = sum(one.ok and slo.met(request_values(one, first_token)) for one in measured)
+    yield _whole("goodput", _per_second(met, window), note=slo.words)
+    yield _whole("goodput_share", kept / len(measured) if measured else None, note=slo.words)
+
+
+def _ended(outcomes: Sequence[Outcome], window: Window) -> list[Outcome]:
+    """Give the requests that succeeded and ended inside the window."""
+    return [one for one in outcomes if one.ok and window.start_ns < one.end_ns <= window.end_ns]
+
+
+def _per_second(number: int, window: Window) -> float | None:
+    return number / window.seconds if window.seconds > 0 else None
+
+
+class TokenSource(StrEnum):
+    """Who counted the tokens of a run, the most telling first; rates of different sources measure different things."""
+
+    USAGE = "usage"
+    TOKENIZER = "tokenizer"
+    CHUNKS = "chunks"
 
 
 _SOURCES: Final = {
-    "usage": "",
-    "tokenizer": "counted by the tokenizer that was given, because the server does not count all",
-    "chunks": "counted in chunks, because the server does not count the tokens of every answer; chunks are not tokens",
+    TokenSource.USAGE: "",
+    TokenSource.TOKENIZER: "counted by the tokenizer that was given, because the server does not count all",
+    TokenSource.CHUNKS: (
+        "counted in chunks, because the server does not count the tokens of every answer; chunks are not tokens"
+    ),
 }
 
 
-def _tokens_inside(outcomes: Sequence[Outcome], window: Window) -> tuple[float, str]:
-    """Count tokens whose chunk arrived in the window; a failed request is credited none.
+def token_source(outcomes: Sequence[Outcome]) -> TokenSource | None:
+    """Tell by what the tokens of a run are counted, None where nothing came that could be.
 
     Tokens and chunks are never added up: where one answer is not counted, all are told in chunks.
     """
-    answered = [outcome for outcome in outcomes if outcome.ok and outcome.answer.arrivals_s]
-    in_chunks = any(outcome.tokens is None for outcome in answered)
-    total, source = 0.0, "chunks" if in_chunks else "usage"
-    for outcome in answered:
+    answered = _answered(outcomes)
+    if not answered:
+        return None
+    if any(one.tokens is None for one in answered):
+        return TokenSource.CHUNKS
+    return TokenSource.TOKENIZER if any(one.by_tokenizer for one in answered) else TokenSource.USAGE
+
+
+def _answered(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    return [outcome for outcome in outcomes if outcome.ok and outcome.answer.arrivals_s]
+
+
+def _tokens_inside(outcomes: Sequence[Outcome], window: Window, source: TokenSource | None) -> float:
+    """Count tokens whose chunk arrived in the window; a failed request is credited none."""
+    total = 0.0
+    for outcome in _answered(outcomes):
         arrivals = outcome.answer.arrivals_s
         low, high = (window.start_ns - outcome.start_ns) / 1e9, (window.end_ns - outcome.start_ns) / 1e9
         inside = sum(low < at <= high for at in arrivals)
-        if outcome.by_tokenizer and source == "usage":
-            source = "tokenizer"
-        total += inside if in_chunks else inside * (outcome.tokens or 0) / len(arrivals)
-    return total, source
+        total += inside if source is TokenSource.CHUNKS else inside * (outcome.tokens or 0) / len(arrivals)
+    return total
 
 
 def _failures(measured: Sequence[Outcome]) -> Iterator[Series]:
@@ -296,20 +313,32 @@ def _failures(measured: Sequence[Outcome]) -> Iterator[Series]:
     failed = sum(not o.ok for o in measured)
     memory = sum(o.failure is Failure.OUT_OF_MEMORY for o in measured)
     unexplained = sum(o.failure is Failure.SERVER for o in measured)
-    yield _whole("error_rate", "ratio", _LOWER, failed / n if n else None)
+    yield _whole("error_rate", failed / n if n else None)
     if unexplained and not memory:
         # A full card often answers with no more than 500.
         why = _unmeasured(f"{unexplained} of {n} requests ended in a server error that names no cause")
-        yield Series(name="oom_rate", unit="ratio", direction=_LOWER, per=Per.RUN, missing=why)
+        yield _whole("oom_rate", None, missing=why)
     else:
-        yield _whole("oom_rate", "ratio", _LOWER, memory / n if n else None)
-    yield _whole("stalled_streams", "requests", _LOWER, float(sum(o.stalled for o in measured)) if n else None)
+        yield _whole("oom_rate", memory / n if n else None)
+    yield _whole("stalled_streams", float(sum(o.stalled for o in measured)) if n else None)
 
 
-def _whole(name: str, unit: str, direction: Direction, value: float | None, *, note: str = "") -> Series:
+def _each(
+    name: str, samples: tuple[float, ...], missing: Missing | None, *, rows: tuple[float, ...] = (), note: str = ""
+) -> Series:
+    """Make a metric with a value for each request."""
+    unit, direction = KINDS[name]
+    return Series(
+        name=name, unit=unit, direction=direction, per=Per.REQUEST, samples=samples, rows=rows, missing=missing, note=note
+    )
+
+
+def _whole(name: str, value: float | None, *, missing: Missing | None = None, note: str = "") -> Series:
     """Make a metric that is one number for the run; it has no percentiles."""
+    unit, direction = KINDS[name]
     samples = () if value is None else (float(value),)
-    missing = None if samples else _unmeasured("no request was measured, or none succeeded")
+    if not samples:
+        missing = missing or _unmeasured("no request was measured, or none succeeded")
     return Series(name=name, unit=unit, direction=direction, per=Per.RUN, samples=samples, missing=missing, note=note)
 
 

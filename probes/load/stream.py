@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pydantic import JsonValue
 
 from probes.load.answer import Answer, Ending, ToolCall, Usage, read_usage
 from probes.load.sse import Event, Framer, TooLargeError
 from probes.load.untrusted import count, error_words, one_line, parse_json, string, well_formed
+
+# How vLLM (FinishReason in vllm/v1/engine), SGLang and OpenRouter end an answer that they could not finish.
+_GIVEN_UP: Final = frozenset({"abort", "error"})
 
 
 class Decoder:
@@ -35,6 +39,7 @@ class Decoder:
         self._timings: dict[str, JsonValue] = {}
         self._events = 0
         self._unreadable = 0
+        self._stray = ""
 
     def feed(self, read: bytes, at_s: float) -> bool:
         """Take one read and tell whether the answer is over but for usage and terminator.
@@ -86,6 +91,11 @@ class Decoder:
     def _end(self, cut: tuple[Ending, str] | None) -> tuple[Ending, str]:
         if self._failure is not None:
             return self._failure
+        if self._finish_reason in _GIVEN_UP:
+            return Ending.ERROR, f"the server gave the answer up: its finish_reason is {self._finish_reason!r}"
+        if self._terminated and self._t_first_event_s is None:
+            # A failure that is worded in no known way must not pass for a quick answer of no tokens.
+            return Ending.ERROR, self._stray or "the stream ended without a single choice"
         if self._terminated or self._finish_reason is not None:
             return Ending.COMPLETE, ""
         seen = f"after {self._events} events" if self._events else "without a single event"
@@ -93,14 +103,14 @@ class Decoder:
 
     def _take(self, event: Event) -> None:
         data = event.data.strip()
-        if self._closed or not data:
+        if self._closed or not (data or event.name == "error"):
             return
         document = None if data == "[DONE]" else parse_json(data)
         if data == "[DONE]":
             self._terminated = True
             self._t_last_s = event.at_s
         elif event.name == "error" or _is_error(document):
-            self._failure = (Ending.ERROR, error_words(document) or one_line(data))
+            self._failure = (Ending.ERROR, error_words(document) or one_line(data) or "an error event without a word")
             self._t_last_s = event.at_s
         elif isinstance(document, dict):
             self._events += 1
@@ -117,6 +127,7 @@ class Decoder:
             self._timings = timings
         choice = _first_choice(document)
         if choice is None:
+            self._stray = self._stray or error_words(document) or ""
             return
         if self._t_first_event_s is None:
             self._t_first_event_s = at_s
@@ -176,10 +187,11 @@ def decode_whole(document: JsonValue, at_s: float, *, max_tokens: int | None = N
     decoder = Decoder(max_tokens=max_tokens)
     decoder.take_chunk({**document, "choices": [{**choice, "delta": choice.get("message")}]}, at_s)
     answer = decoder.finish(at_s)
+    given_up = answer.ending is Ending.ERROR
     return replace(
         answer,
-        ending=Ending.COMPLETE,
-        words="",
+        ending=Ending.ERROR if given_up else Ending.COMPLETE,
+        words=answer.words if given_up else "",
         streamed=False,
         t_first_event_s=None,
         t_first_output_s=None,
@@ -199,28 +211,39 @@ class _Call:
 
 
 def _is_error(document: JsonValue) -> bool:
-    """Only a truthy error is one: good chunks carry `"error": null`. vLLM once marked errors by object."""
-    return isinstance(document, dict) and bool(document.get("error") or document.get("object") == "error")
+    """Only a truthy error is one: good chunks carry `"error": null`. vLLM once marked errors by object.
+
+    What holds words in place of choices and counts is one too, however it is called: `{"code": 500, "message": "..."}`.
+    """
+    if not isinstance(document, dict):
+        return False
+    if document.get("error") or "error" in (document.get("object"), document.get("type")):
+        return True
+    worded = any(isinstance(document.get(name), str | list) and document.get(name) for name in ("message", "detail"))
+    return worded and not {"choices", "usage"} & document.keys()
 
 
 def _first_choice(document: dict[str, JsonValue]) -> dict[str, JsonValue] | None:
     choices = document.get("choices")
     if not isinstance(choices, list):
         return None
-    return next((c for c in choices if isinstance(c, dict) and c.get("index") in (0, None)), None)
+    return next((c for c in choices if isinstance(c, dict) and c.get("index") in (0, "0", None)), None)
 
 
 def _channels(choice: dict[str, JsonValue]) -> tuple[str, str, list[dict[str, JsonValue]]]:
     """Give text, reasoning and tool-call fragments; `completions` put their text beside, not in, a delta."""
-    delta = choice.get("delta")
+    delta = choice.get("delta") or choice.get("message")
     if not isinstance(delta, dict):
         return string(choice.get("text")), "", []
-    content, calls = delta.get("content"), delta.get("tool_calls")
+    content, calls, call = delta.get("content"), delta.get("tool_calls"), delta.get("function_call")
     # The same words often come under two names at once, so the first name that has any is taken.
-    named = string(delta.get("reasoning_content")) or string(delta.get("reasoning"))
+    named = next(filter(None, (string(delta.get(name)) for name in ("reasoning_content", "reasoning", "thinking"))), "")
     fragments = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    if not fragments and isinstance(call, dict):
+        # What calls were before there were several.
+        fragments = [{"index": 0, "function": call}]
     text = content if isinstance(content, str) else _texts(content)
-    return text, named or _texts(delta.get("reasoning_details")), fragments
+    return text or string(delta.get("refusal")), named or _texts(delta.get("reasoning_details")), fragments
 
 
 def _texts(parts: JsonValue) -> str:

@@ -11,12 +11,17 @@ from probes.load.arrivals import Arrivals
 
 @dataclass(frozen=True, kw_only=True)
 class Guards:
-    """What makes a run stop at once. Seconds, and counts per worker."""
+    """What makes a run stop at once. Seconds, and counts per worker.
+
+    `timeout_s` alone ends a request; all others stop the run, whose requests on their way still have that time.
+    """
 
     errors_in_a_row: int = 5
     timeout_s: float = 60.0
     stall_s: float = 10.0
     first_byte_s: float = 60.0
+    itl_s: float = 60.0
+    latency_s: float = 60.0
     backlog: int = 64
 
 

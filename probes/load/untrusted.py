@@ -29,7 +29,7 @@ def count(value: JsonValue) -> int | None:
 
 def rate(amount: float, seconds: float) -> float | None:
     """Divide, unless nothing was counted or no time passed: 0 and infinity are never measurements (1e400 reads as one)."""
-    if not (amount > 0 and math.isfinite(amount) and seconds > 0 and math.isfinite(seconds)):
+    if not (0 < amount < math.inf and 0 < seconds < math.inf):
         return None
     quotient = amount / seconds
     return quotient if 0 < quotient < math.inf else None

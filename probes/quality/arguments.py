@@ -6,15 +6,16 @@ import argparse
 from pathlib import Path
 
 from probes.errors import UsageError
-from probes.files import ensure_writable
+from probes.files import ensure_target, ensure_writable
 from probes.fleet import INVENTORY
+from probes.load.aim import add_where
 from probes.quality.titles import TITLES
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add every option of the quality suites to their parser."""
     add = command.add_argument
-    add("--url", required=True, help="the server, with or without its API prefix: http://host:8000/v3")
+    add_where(command)
     add("--model", metavar="ID", help="the model's id, as the server lists it (default: the only one listed)")
     add("--suite", action="append", metavar="NAME", help=f"only this suite: {', '.join(TITLES)}")
     add("--tasks", type=Path, metavar="FILE", help="own tasks, one JSON object a line, in place of the built-in suites")
@@ -37,16 +38,16 @@ def check(given: argparse.Namespace) -> None:
     """Refuse what cannot be meant.
 
     Raises:
-        UsageError: a value is out of its bounds, or a file cannot be written.
-        HostError: the folder for evidence cannot be written.
+        UsageError: a value is out of its bounds.
+        HostError: a file, or the folder for evidence, cannot be written.
     """
     for name, low, high in (("repetitions", 1, 100), ("concurrency", 1, 64), ("thinking_tokens", 0, 65536)):
         _whole(name, getattr(given, name), low, high)
     _whole("context_tokens", given.context_tokens, 64, 1_000_000)
     if not 0.1 <= given.timeout_s <= 3600:
         raise UsageError(f"--timeout-s {given.timeout_s:g}: expected 0.1 to 3600")
-    if given.json is not None and (given.json.is_dir() or not given.json.absolute().parent.is_dir()):
-        raise UsageError(f"--json {given.json}: cannot be written; expected a file in a folder that exists")
+    if given.json is not None:
+        ensure_target("--json", given.json)
     if given.out is not None:
         ensure_writable(given.out)
 

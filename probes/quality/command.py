@@ -68,22 +68,25 @@ def quality(
     started_at = context.clock()
     found = measure(chat, chosen, limits=limits, repetitions=given.repetitions, quote=aim.quoter.text, tell=tell)
     against = None if earlier is None else between(earlier, found)
-    if given.json is not None:
-        write_atomic(given.json, (found.model_dump_json(indent=1) + "\n").encode())
-    if given.out is not None:
-        run = evidence(
-            context,
-            found,
-            started_at,
-            subject=aim.subject,
-            scope=aim.scope,
-            url=aim.shown,
-            model=aim.quoter.model(model),
-            concurrency=limits.concurrency,
-        )
-        tell(f"evidence: {write_run(run, given.out)}")
-    for line in lines(found, against):
-        tell(line)
+    try:
+        if given.json is not None:
+            write_atomic(given.json, (found.model_dump_json(indent=1) + "\n").encode())
+        if given.out is not None:
+            run = evidence(
+                context,
+                found,
+                started_at,
+                subject=aim.subject,
+                scope=aim.scope,
+                url=aim.shown,
+                model=aim.quoter.model(model),
+                concurrency=limits.concurrency,
+            )
+            tell(f"evidence: {write_run(run, given.out)}")
+    finally:
+        # A disk that is full takes nothing away from the person who waited.
+        for line in lines(found, against):
+            tell(line)
     if earlier is not None and earlier.repetitions > 1:
         tell(f"the baseline with itself: {with_itself(earlier).words}")
     for line in _unlike(earlier, found, against):

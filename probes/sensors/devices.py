@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -57,10 +57,7 @@ def find_devices(
                 return Devices(vram=unclear, gpu=unclear, on_card=True)
         if cards:
             return _nvidia(nvidia, cards, pids)
-    held = [one for one in drm.clients(pids, root) if one.on_card_bytes]
-    if held:
-        return _drm(sorted({one.card for one in held}), pids, root, xpu_smi)
-    return Devices(vram=_NO_CARD, gpu=_NO_CARD, on_card=False)
+    return _by_files(pids, root, xpu_smi)
 
 
 def _nvidia(nvidia: Nvidia, cards: Sequence[Card], pids: Collection[int]) -> Devices:
@@ -71,25 +68,64 @@ def _nvidia(nvidia: Nvidia, cards: Sequence[Card], pids: Collection[int]) -> Dev
     )
 
 
+def _by_files(pids: Collection[int], root: Path, xpu_smi: Path | None) -> Devices:
+    """Find the cards by the DRM files that processes have open."""
+    clients = drm.clients(pids, root)
+    held = {one.card for one in clients if one.on_card_bytes}
+    if held:
+        return _drm(sorted(held), pids, root, xpu_smi)
+    silent = {one.card for one in clients if not one.tells_memory and one.card}
+    if silent:
+        return _silent(sorted(silent), root, xpu_smi)
+    return Devices(vram=_NO_CARD, gpu=_NO_CARD, on_card=False)
+
+
 def _drm(cards: Sequence[str], pids: Collection[int], root: Path, xpu_smi: Path | None) -> Devices:
     """Take memory from the processes' own DRM files and energy from each card's hwmon, or else power from xpu-smi."""
     wanted = tuple(pids)
     vram = tuple(Source(label=f"DRM {card}", unit="B", read=partial(drm.on_card_bytes, wanted, card, root)) for card in cards)
+    helpers: dict[str, XpuSmi | Missing] = {}
+    gpu = _energy(cards, root, xpu_smi, helpers)
+    return Devices(vram=vram, gpu=gpu, on_card=True, helpers=_running(helpers))
+
+
+def _silent(cards: Sequence[str], root: Path, xpu_smi: Path | None) -> Devices:
+    """Take what is in use on the whole card from xpu-smi where the driver tells of no process's memory.
+
+    A server opens cards that it does not compute on, so nothing tells whether it does.
+    """
+    helpers = {card: start_xpu_smi(card, xpu_smi) for card in cards}
+    absent = next((one for one in helpers.values() if isinstance(one, Missing)), None)
+    vram: tuple[Source, ...] | Missing = tuple(one.memory for one in _running(helpers))
+    if absent is not None:
+        vram = no_sensor(f"the driver of {', '.join(cards)} tells of no process's memory; {absent.detail}")
+    gpu = _energy(cards, root, xpu_smi, helpers)
+    return Devices(vram=vram, gpu=gpu, on_card=None, helpers=_running(helpers))
+
+
+def _energy(
+    cards: Sequence[str], root: Path, xpu_smi: Path | None, helpers: dict[str, XpuSmi | Missing]
+) -> tuple[Source, ...] | Missing:
+    """Find the energy of each card, or else its power by xpu-smi, of which `helpers` keeps those that run."""
     found: list[Source] = []
-    helpers: list[XpuSmi] = []
     missing: Missing | None = None
     for card in cards:
         sensor = find_sensor("GPU", root, card=card)
         if not isinstance(sensor, Missing):
             found.extend(_joules(sensor))
             continue
-        helper = start_xpu_smi(card, xpu_smi)
+        if card not in helpers:
+            helpers[card] = start_xpu_smi(card, xpu_smi)
+        helper = helpers[card]
         if isinstance(helper, Missing):
             missing = no_sensor(f"{sensor.detail}; {helper.detail}")
         else:
-            helpers.append(helper)
             found.append(helper.power)
-    return Devices(vram=vram, gpu=missing or tuple(found), on_card=True, helpers=tuple(helpers))
+    return missing or tuple(found)
+
+
+def _running(helpers: Mapping[str, XpuSmi | Missing]) -> tuple[XpuSmi, ...]:
+    return tuple(one for one in helpers.values() if isinstance(one, XpuSmi))
 
 
 def _joules(sensor: Sensor) -> tuple[Source, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 _REGION: Final = re.compile(r"^drm-(resident|total|memory)-((?:vram|local)\d*):\s*(\d+)(?:\s+(KiB|MiB))?\s*$", re.MULTILINE)
+_ANY: Final = re.compile(r"^drm-(resident|total|memory)-", re.MULTILINE)
 _FIELD: Final = re.compile(r"^(drm-driver|drm-pdev|drm-client-id):\s*(\S+)\s*$", re.MULTILINE)
 _UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20}
 # The first that a driver writes counts; total includes what was moved out to the machine's memory.
@@ -21,12 +22,16 @@ _KINDS: Final = ("resident", "memory", "total")
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """One client of one card; several open files of a process may be the same client."""
+    """One client of one card; several open files of a process may be the same client.
+
+    `tells_memory` is false where the driver of the card tells of no memory at all, as older kernels do.
+    """
 
     driver: str
     card: str
     id: str
     on_card_bytes: int | None
+    tells_memory: bool
 
 
 def parse(fdinfo: str) -> Client | None:
@@ -43,6 +48,7 @@ def parse(fdinfo: str) -> Client | None:
         card=fields.get("drm-pdev", ""),
         id=fields["drm-client-id"],
         on_card_bytes=sum(held) if held else None,
+        tells_memory=bool(_ANY.search(fdinfo)),
     )
 
 

@@ -22,7 +22,7 @@ from probes.sensors.sampler import INTERVAL_S, Sampler
 from probes.sensors.track import Source, Track, growth, mean, no_sensor, peak
 
 _LOWER: Final = Direction.LOWER
-_UNITS: Final = {
+UNITS: Final = {
     "memory_bytes": "B",
     "system_memory_bytes": "B",
     "vram_bytes": "B",
@@ -190,7 +190,7 @@ def watch_server(host: str, port: int) -> Watch | Missing:
 
 def absent(why: Missing) -> Figures:
     """Give every metric of the sensors as missing for one reason."""
-    return Figures(metrics=tuple(_metric(name, why) for name in _UNITS), native={})
+    return Figures(metrics=tuple(_metric(name, why) for name in UNITS), native={})
 
 
 def elsewhere() -> Missing:
@@ -201,7 +201,7 @@ def elsewhere() -> Missing:
 def _metric(name: str, value: float | Missing) -> Metric:
     return Metric(
         name=name,
-        unit=_UNITS[name],
+        unit=UNITS[name],
         direction=_LOWER,
         per=Per.RUN,
         samples=() if isinstance(value, Missing) else (value,),

@@ -36,11 +36,13 @@ def test_the_same_thing_twice_differs_in_nothing() -> None:
         ("concurrency", {"load": load(concurrency=8)}),
         ("max-tokens", {"load": load(max_tokens=64)}),
         ("decoding", {"decoding": Decoding(temperature=0.7, do_sample=True, ignore_eos=True)}),
-        ("first-token", {"native": {"first_token": {"side": "first output"}}}),
+        ("first-token", {"native": {"first_token": {"side": "first output"}, "token_source": "usage"}}),
+        ("token-source", {"native": {"first_token": "first event", "token_source": {"side": "chunks"}}}),
+        ("token-source", {"native": {"first_token": "first event", "token_source": "tokenizer"}}),
     ],
 )
 def test_a_baseline_from_another_machine_version_model_or_load_is_told(name: str, fields: dict[str, Any]) -> None:
-    baseline = one_side(native={"first_token": "first event"})
+    baseline = one_side(native={"first_token": "first event", "token_source": "usage"})
     assert apart(baseline, one_side(minute=5, **fields)) == [name]
     assert apart(baseline, one_side(minute=5, **fields), name) == []
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from gen.assess import assess
 from gen.coverage import WorkloadCoverage, bearing, bearing_on_kind, bearing_on_model, coverage
 from gen.drift import drifts, fleet_view
+from gen.site import pages
 from gen.words import Applicability, Decision, State
 from gen.workloads import measured_workloads
 from probes.evidence import FleetScope, KindClaim, ModelKind, Provenance, ProvenanceKind, Run, RunKind, Technique
-from probes.fleet import Fleet, ServiceKind
+from probes.fleet import Fleet, ServiceKind, Slo
+from tests.gen import specimens
 from tests.gen.ledger import NOVEMBER, inventory, knowledge, ledger
+from tests.gen.reading import read
 from tests.gen.specimens import FINGERPRINT, START, absent_workload_run, corpus, endpoint_run, micro_run, run, workload_run
+from tests.gen.test_site import TODAY
 
 ROWS = {row.workload: row for row in coverage(inventory(), knowledge())}
 LLM_ONLY = {Technique.PREFIX_CACHING, Technique.DISAGGREGATION, Technique.CONTINUOUS_BATCHING}
@@ -199,3 +205,26 @@ def test_a_workload_is_shown_by_its_newest_usable_run_and_an_absent_one_as_absen
     failed = run(RunKind.WORKLOAD, "file-classifier", minute=59, validity=absent_workload_run().validity)
     (kept,) = measured_workloads([workload_run(), failed])
     assert (kept.usable, kept.last) == (workload_run(), failed)
+
+
+def test_the_page_shows_an_slo_with_its_day_and_source_and_none_where_none_is() -> None:
+    fleet = specimens.fleet()
+    slo = Slo(ttft_s=0.5, decode_tok_s=20, as_of=date(2026, 7, 1), source="the team's page")
+    chat = fleet.workloads["agents-and-chat"].model_copy(update={"slo": slo})
+    stated = fleet.model_copy(update={"workloads": {**fleet.workloads, "agents-and-chat": chat}})
+    page = pages(specimens.corpus(fleet=stated), TODAY)["coverage.md"]
+    told = " ".join(read(page.split("---\n", 2)[2]).text.split())
+    assert "SLO: ttft_s 0.5, decode_tok_s 20; declared 2026-07-01 by the team's page" in told
+    assert told.count("SLO:") == 1
+
+
+def test_the_page_of_a_load_says_what_goodput_was_held_against_and_who_counted_its_tokens() -> None:
+    told = {"slo": {"bounds": {"ttft_s": 0.5}, "origin": "the SLO of workload <b>chat</b>"}, "token_source": {"side": "usage"}}
+    measured = specimens.micro_run()
+    both = measured.model_copy(update={"native": told}), measured
+    sites = (pages(specimens.corpus(local_runs=(one,)), TODAY) for one in both)
+    shown, plain = (next(text for path, text in site.items() if path.startswith("runs/2026")) for site in sites)
+    words = " ".join(read(shown.split("---\n", 2)[2]).text.split())
+    assert "against the SLO of workload <b>chat</b>: ttft_s 0.5" in words
+    assert "tokens counted by usage" in words
+    assert "tokens counted by" not in read(plain.split("---\n", 2)[2]).text

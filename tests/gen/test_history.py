@@ -64,6 +64,27 @@ def test_the_newest_earlier_run_counts_and_an_invalid_one_does_not() -> None:
     assert history(micro_run(), [later()], GATES) is None
 
 
+def test_a_regression_that_went_away_again_is_still_told_where_it_was() -> None:
+    """10, 20, 10 ms: the run in the middle stays worse than the one before it, whatever came after."""
+    day = micro_run().started_at
+    first = micro_run()
+    middle, last = (
+        later(factor, id=id, started_at=day.replace(hour=hour), ended_at=day.replace(hour=hour))
+        for factor, id, hour in ((2.0, "middle", 10), (1.0, "last", 11))
+    )
+    for known in ([first, middle], [first, middle, last], [last, middle, first]):
+        held = found(middle, *known)
+        assert held.before.id == first.id
+        assert {one.comparison.verdict for one in held.of("ttft_s")} == {Verdict.WORSE}
+    recovered = found(last, first, middle)
+    assert recovered.before.id == "middle"
+    assert {one.comparison.verdict for one in recovered.of("ttft_s")} == {Verdict.BETTER}
+    site = pages(corpus(local_runs=(first, middle, last)), TODAY)
+    told = {name: " ".join(read(site[f"runs/{name}.md"].split("---\n", 2)[2]).text.split()) for name in ("middle", "last")}
+    assert "worse" in told["middle"].partition("Against the run before")[2].partition("Conditions")[0]
+    assert "better" in told["last"].partition("Against the run before")[2].partition("Conditions")[0]
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -73,6 +73,8 @@ def metric(**changes: object) -> Metric:
         (metric(samples=(0.4, 0.41, 0.42, 0.43, 0.44, 0.45)), "median 425 ms (95 % interval 400 to 450; n = 6 repetitions)"),
         (metric(samples=(0.4, 0.5), per=Per.REQUEST), "median 450 ms (range 400 to 500; n = 2 requests)"),
         (metric(samples=(0.4,), per=Per.RUN), "400 ms (one run, no spread)"),
+        (metric(samples=(0.4,)), "400 ms (one repetition, no spread)"),
+        (metric(samples=(0.4,), per=Per.REQUEST), "400 ms (one request, no spread)"),
         (metric(samples=(0.0, 0.0), unit="1"), "median 0 (range 0 to 0; n = 2 repetitions)"),
         (metric(missing=Missing(missing=MissingReason.NO_SENSOR, detail="no RAPL")), "no sensor: no RAPL"),
         (metric(missing=Missing(missing=MissingReason.NOT_MEASURED)), "not measured"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from probes.errors import HostError, InputError
-from probes.files import TakenError, ensure_writable, read_bounded, read_text, write_atomic, write_new
+from probes.files import TakenError, ensure_writable, is_stream, read_bounded, read_text, write_atomic, write_new
 
 
 @contextlib.contextmanager
@@ -119,3 +119,38 @@ def test_a_file_that_would_not_change_is_left_alone(tmp_path: Path) -> None:
     assert not write_atomic(tmp_path / "a", b"one")
     assert (tmp_path / "a").stat().st_mtime_ns == before
     assert write_atomic(tmp_path / "a", b"two")
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(HostError, match="pipe: cannot be written"):  # nobody reads, and nothing waits
+        write_atomic(pipe, b"one")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert write_atomic(pipe, b"one")
+        assert os.read(reader, 10) == b"one"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no /dev/full")
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    full, null = tmp_path / "full", tmp_path / "null"
+    full.symlink_to("/dev/full")
+    null.symlink_to("/dev/null")
+    with pytest.raises(HostError, match=r"full: cannot be written \(No space left on device\)"):
+        write_atomic(full, b"one")
+    assert write_atomic(null, b"one")
+    assert full.is_char_device()
+    assert null.is_char_device()
+
+
+@pytest.mark.parametrize(
+    ("path", "stream"),
+    [("/dev/stdout", True), ("/proc/self/fd/1", True), ("a", False), ("/etc/b", False), (".", False), ("/devices/x", False)],
+)
+def test_what_is_written_to_and_never_replaced(path: str, stream: bool) -> None:
+    assert is_stream(Path(path)) is stream

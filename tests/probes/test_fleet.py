@@ -9,9 +9,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from pydantic import ValidationError
 
 from probes.errors import InputError
-from probes.fleet import Fleet, RuntimeName, ServiceKind, Unknown, dangling, load_fleet, resolve
+from probes.fleet import Fleet, LatencyGuards, ProbeLimits, RuntimeName, ServiceKind, Unknown, dangling, load_fleet, resolve
 from probes.strictyaml import loads
 
 ROOT = Path(__file__).parents[2]
@@ -154,3 +155,38 @@ def test_a_reference_is_resolved_only_when_the_variable_holds_something() -> Non
     assert resolve("${OVMS_URL}", {"OVMS_URL": " "}) is None
     assert resolve("${OVMS_URL}", {}) is None
     assert resolve("http://h:8000", {}) == "http://h:8000"
+
+
+@pytest.mark.parametrize(
+    ("slo", "complaint"),
+    [
+        ("{}", "at least one bound"),
+        ("{as_of: 2026-07-01}", "at least one bound"),
+        ("{ttft_s: 0}", "ttft_s"),
+        ("{latency_s: soon}", "latency_s"),
+        ("{e2e_s: 5}", "e2e_s"),
+    ],
+)
+def test_an_slo_bounds_something_that_is_measured(slo: str, complaint: str) -> None:
+    text = f"""
+schema: inference-adr/fleet/1
+name: Test
+as_of: 2026-07-10
+source: a test
+hosts: {{}}
+devices: {{}}
+services: {{}}
+workloads:
+  chat: {{title: Chat, services: [], slo: {slo}}}
+embedded: {{title: Embedded, settings: {{}}}}
+"""
+    with pytest.raises(InputError, match=complaint) as raised:
+        loads(text, Fleet, "fleet.yml")
+    assert "workloads.chat.slo" in str(raised.value)
+
+
+def test_guards_of_a_service_have_defaults_that_suit_a_production_gpu() -> None:
+    guards = ProbeLimits().guards
+    assert (guards.first_byte_s, guards.itl_s, guards.latency_s) == (30.0, 2.0, None)
+    with pytest.raises(ValidationError):
+        LatencyGuards.model_validate({"itl_s": 0})

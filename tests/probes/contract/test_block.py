@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from probes.contract.block import QUANTITIES, block_of, of_trouble
 from probes.evidence import Direction, Missing, MissingReason, Per
+from probes.load.kinds import KINDS
+from probes.load.objective import UNSET, Objective
 from probes.load.series import Series
+from probes.sensors.server import absent, elsewhere
 from tests.loading import DONE, STREAM_HEAD, WHOLE, answering, chunked, event, under_load
 from tests.servers import http, talking
 
@@ -59,7 +62,7 @@ def test_what_sensors_and_server_tell_stands_beside_it() -> None:
     lower = Direction.LOWER
     none = Missing(missing=MissingReason.NO_SENSOR, detail="no RAPL here")
     seen = (
-        Series(name="memory_bytes", unit="bytes", direction=lower, per=Per.RUN, samples=(5e8,)),
+        Series(name="memory_bytes", unit="B", direction=lower, per=Per.RUN, samples=(5e8,)),
         Series(name="power_w", unit="W", direction=lower, per=Per.RUN, missing=none),
         Series(name="device_resets", unit="resets", direction=lower, per=Per.RUN, samples=(0.0,)),
     )
@@ -67,3 +70,19 @@ def test_what_sensors_and_server_tell_stands_beside_it() -> None:
         found = block_of(under_load(port), seen)
     assert (found.values["memory_bytes"], found.values["power_w"], found.values["device_resets"]) == (5e8, none, 0.0)
     assert found.kinds["device_resets"] == ("resets", lower)
+
+
+def test_a_quantity_has_one_unit_wherever_it_is_written() -> None:
+    with talking(answering(WHOLE)) as port:
+        series = {one.name: (one.unit, one.direction) for one in under_load(port).series}
+    assert series == KINDS
+    sensors = {one.name: (one.unit, one.direction) for one in absent(elsewhere()).metrics}
+    assert {name: kind for name, kind in QUANTITIES.items() if name != "p95_latency_s"}.items() <= (series | sensors).items()
+
+
+def test_goodput_of_a_block_needs_an_objective() -> None:
+    slo = Objective(bounds={"latency_s": 60.0}, origin="the SLO of workload chat (fleet.yml, as of 2026-07-10)")
+    with talking(answering(WHOLE)) as port:
+        with_one, without = (block_of(under_load(port, slo=given), ()).values for given in (slo, UNSET))
+    assert with_one["goodput_share"] == 1.0
+    assert without["goodput_share"] == without["goodput"] == UNSET

@@ -116,6 +116,20 @@ def test_two_sides_give_every_quantity_once_a_repetition_or_a_reason(capsys: pyt
     assert p95.missing in {MissingReason.TOO_FEW_SAMPLES, MissingReason.FAILED}
 
 
+def test_requests_of_all_repetitions_are_kept_and_no_percentile_of_all_is_made_of_those_of_each() -> None:
+    """One p95 stands for each repetition; whoever wants that of all requests has them."""
+    with talking(chatting(first_s=0.005)) as port:
+        _, run = contract(f"http://127.0.0.1:{port}", "--requests", "20", "--max-tokens", "2")
+    assert run is not None
+    told: Any = run.native["contract"]
+    kept: list[list[float]] = told["latencies_s"]["side"]
+    assert [len(latencies) for latencies in kept] == [20] * told["rounds_kept"]
+    p95 = metric(run, "p95_latency_s")
+    assert p95.per is Per.REPETITION
+    assert list(p95.samples) == pytest.approx([sorted(latencies)[18] for latencies in kept])
+    assert "latency_s" not in {one.name for one in run.metrics}
+
+
 def test_one_side_has_no_arms() -> None:
     with talking(chatting()) as port:
         code, run = contract(f"http://127.0.0.1:{port}", "--requests", "1", "--max-tokens", "2")

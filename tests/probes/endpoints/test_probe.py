@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,30 @@ def test_prompt_speed_is_not_read_from_a_warm_prefix(context: Context) -> None:
         return probe(context, ovms(chat=lambda: stream({**delta("stop", content="Hi"), "timings": timings}, "[DONE]")))
 
     assert samples(timed(cache_n=0, prompt_n=38, prompt_ms=2000), "prefill_tok_s")[0] == pytest.approx(19)
-    assert missing(timed(cache_n=0, prompt_n=38, prompt_ms=0), "prefill_tok_s").detail == "the server gives no duration"
+    cold = timed(cache_n=236, prompt_n=1, prompt_ms=30.9, prompt_per_second=32.3)
+    assert missing(cold, "prefill_tok_s").detail == "a warm prefix: 236 prompt tokens came from the cache"
+
+
+@pytest.mark.parametrize("duration", [0, -1, 1e400, "30.9", True, None])
+def test_duration_that_is_none_gives_no_rate(context: Context, duration: object) -> None:
+    """Servers time a warm or empty phase with 0, and 1e400 is valid JSON: no rate, and none that is infinite or 0."""
+    timings = {"cache_n": 0, "prompt_n": 298, "prompt_ms": duration, "predicted_n": 298, "predicted_ms": duration}
+    native = {"eval_count": 298, "eval_duration": duration, "prompt_eval_count": 20, "prompt_eval_duration": duration}
+    run = probe(context, ovms(chat=lambda: stream({**delta("stop", content="Hi"), "timings": timings, **native}, "[DONE]")))
+    assert state(run)[0] is EndpointState.GENERATING
+    for name in ("prefill_tok_s", "decode_tok_s"):
+        assert missing(run, name).missing is MissingReason.NOT_MEASURED
+    assert all(math.isfinite(value) for one in run.metrics for value in one.samples)
+    assert "Infinity" not in run.model_dump_json()
+
+
+def test_prompt_that_was_processed_in_part_only_is_a_warm_prefix(context: Context) -> None:
+    """llama.cpp before it told cache_n: 237 tokens were asked and one was processed."""
+    timings = {"prompt_n": 1, "prompt_ms": 30.9, "prompt_per_second": 32.3}
+    counts = {"choices": [], "usage": {"prompt_tokens": 237, "completion_tokens": 1}}
+    chat = ({**delta("stop", content="Hi"), "timings": timings}, counts, "[DONE]")
+    run = probe(context, ovms(chat=lambda: stream(*chat)))
+    assert missing(run, "prefill_tok_s").detail == "a warm prefix: 236 prompt tokens came from the cache"
 
 
 def test_vllm_without_cached_tokens_in_its_usage_proves_nothing_by_them(context: Context) -> None:
@@ -95,6 +119,13 @@ def test_server_without_a_list_is_asked_for_the_model_of_the_inventory_only(cont
 def test_event_stream_called_plain_text_is_read(context: Context) -> None:
     handler = recorded("ollama-openai-proxy", "get_models", chats=("chat_stream_usage_repeat",))
     assert state(probe(context, handler))[0] is EndpointState.GENERATING
+
+
+def test_event_stream_called_json_is_read(context: Context) -> None:
+    body = b"".join(f"data: {one if isinstance(one, str) else json.dumps(one)}\n\n".encode() for one in OVMS_STREAM)
+    run = probe(context, ovms(chat=lambda: reply(200, [body], "application/json")))
+    assert state(run)[0] is EndpointState.GENERATING
+    assert samples(run, "completion_tokens") == (4, 4)
 
 
 def test_ovms_first_token_is_its_empty_first_chunk(context: Context) -> None:
@@ -167,6 +198,27 @@ def test_usage_option_is_dropped_once_for_a_server_that_refuses_it(context: Cont
 
     run = probe(context, route, limits=ProbeLimits(requests=1))
     assert state(run)[0] is EndpointState.GENERATING
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_server_that_does_not_say_what_it_refuses_is_asked_without_the_option_too(context: Context, status: int) -> None:
+    usage: list[bool] = []
+    inner = recorded("kernelloom", "get_models")
+
+    def route(request: httpx.Request) -> httpx.Response:
+        if request.method != "POST":
+            return inner(request)
+        usage.append("stream_options" in json.loads(request.content))
+        return reply(status, b'{"error":"Bad Request"}') if usage[-1] else stream(delta("stop", content="Hi"), "[DONE]")
+
+    assert state(probe(context, route, limits=ProbeLimits(requests=1)))[0] is EndpointState.GENERATING
+    assert usage == [True, False]
+
+
+def test_refusal_of_something_else_keeps_its_words(context: Context) -> None:
+    answers = [reply(400, b'{"error":"prompt too long"}'), reply(400, b'{"error":"still too long"}')]
+    run = probe(context, ovms(chat=lambda: answers.pop(0)), limits=ProbeLimits(requests=1))
+    assert state(run) == (EndpointState.FAILED, "llm: HTTP 400: prompt too long")
 
 
 def test_answer_in_one_piece_has_a_latency_and_no_first_token(context: Context) -> None:

@@ -115,6 +115,48 @@ def test_model_id_that_is_a_path_is_asked_for_as_it_is_and_kept_without_its_fold
     assert "alice" not in run.model_dump_json()
 
 
+@pytest.mark.parametrize(
+    ("id", "shown"),
+    [
+        ("/srv/models/alice/Qwen3-8B-int4-ov", "…/Qwen3-8B-int4-ov (path "),
+        ("C:\\Users\\alice\\models\\Qwen3-8B-Q4_K_M.gguf", "…/Qwen3-8B-Q4_K_M.gguf (path "),
+        ("./models/alice/Qwen3-8B-FP8", "…/Qwen3-8B-FP8 (path "),
+        ("~alice/Qwen3-8B-u8", "…/Qwen3-8B-u8 (path "),
+        ("file:///srv/alice/Qwen3-8B-int8", "…/Qwen3-8B-int8 (path "),
+        ("OpenVINO/Qwen3-8B-int4-ov", "OpenVINO/Qwen3-8B-int4-ov"),
+        ("my-alias", "my-alias"),
+    ],
+)
+def test_no_quantization_is_read_from_a_name_and_no_folder_is_shown(context: Context, id: str, shown: str) -> None:
+    asked: set[str] = set()
+
+    def route(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            asked.add(json.loads(request.content)["model"])
+            return stream(*OVMS_STREAM)
+        listing = json.dumps({"object": "list", "data": [{"id": id}]}).encode()
+        return reply(200, listing) if request.url.path == "/v1/models" else reply(404, b"{}")
+
+    run = probe(context, route)
+    assert asked == {id}
+    assert not isinstance(run.model, Missing)
+    assert run.model.id.startswith(shown)
+    assert isinstance(run.model.quantization, Missing)
+    assert "alice" not in run.model_dump_json()
+
+
+def test_models_of_one_name_in_two_folders_are_two_models(context: Context) -> None:
+    ids = ["/srv/a/Qwen3", "/srv/b/Qwen3", "Qwen3"]
+    listing = json.dumps({"object": "list", "data": [{"id": id} for id in ids]}).encode()
+
+    def route(request: httpx.Request) -> httpx.Response:
+        return reply(200, listing) if request.url.path == "/v1/models" else reply(404, b"{}")
+
+    run = probe(context, route, limits=ProbeLimits(requests=0))
+    assert run.endpoint is not None
+    assert len({one.id for one in run.endpoint.models}) == 3
+
+
 @pytest.mark.parametrize("id", ["OpenVINO/Qwen3-8B-int4-ov", "a?b#c", "/x", "../../etc", "<script>alert(1)</script>"])
 def test_model_id_changes_no_url_and_is_kept_as_text(context: Context, id: str) -> None:
     paths: set[str] = set()

@@ -88,6 +88,34 @@ def test_server_that_answers_200_to_unknown_paths_is_told_by_its_bodies(context:
     assert state(run)[1].startswith("no model is loaded, and LM Studio loads one when it is asked")
 
 
+ANY = [None, RuntimeName.OVMS, RuntimeName.VLLM, RuntimeName.LLAMACPP, RuntimeName.OLLAMA, RuntimeName.COMFYUI]
+
+
+@pytest.mark.parametrize("expected", ANY)
+def test_words_of_lm_studio_on_any_path_are_those_of_no_other_server(context: Context, expected: RuntimeName | None) -> None:
+    words = b'{"error":"Unexpected endpoint or method. (GET /v1/config)"}'
+    run = probe(context, lambda _request: reply(200, words), expected=expected)
+    assert not isinstance(run.runtime, Missing)
+    assert run.runtime.name == RuntimeName.LMSTUDIO
+    assert state(run)[0] is not EndpointState.GENERATING
+
+
+@pytest.mark.parametrize("words", ["no such endpoint", "no route {method} {path}", "no route {path}, request {number}"])
+@pytest.mark.parametrize("expected", ANY)
+def test_status_200_on_any_path_identifies_nothing(context: Context, words: str, expected: RuntimeName | None) -> None:
+    """A server may repeat the path or count its answers, so that no two are the same bytes."""
+    number = iter(range(10**6))
+
+    def route(request: httpx.Request) -> httpx.Response:
+        said = words.format(method=request.method, path=request.url.path, number=next(number))
+        return reply(200, json.dumps({"error": said}).encode())
+
+    run = probe(context, route, expected=expected)
+    assert state(run)[0] is EndpointState.NOT_AN_INFERENCE_SERVER
+    assert isinstance(run.runtime, Missing)
+    assert run.settings == ()
+
+
 def test_triton_is_not_taken_for_ovms(context: Context) -> None:
     def route(request: httpx.Request) -> httpx.Response:
         return (

@@ -19,7 +19,7 @@ URL = "https://127.0.0.1:8443/v3"
 
 
 def aimed(context: Context, entry: Mapping[str, Any], environ: Mapping[str, str] | None = None, **given: Any) -> Aim:
-    words = {"url": URL, "key_env": None, "ca_file": None, "insecure": False, "allow_load": False} | given
+    words = {"service": None, "url": URL, "key_env": None, "ca_file": None, "insecure": False, "allow_load": False} | given
     inventory = fleet(service("text", url="${TEXT_URL}", **entry))
     aim, _ = aim_at(argparse.Namespace(**words), {"TEXT_URL": URL, **(environ or {})}, inventory, lambda *_: context)
     return aim

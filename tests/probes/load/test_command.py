@@ -20,7 +20,7 @@ from probes.__main__ import main
 from probes.archive import content_hash, read_runs
 from probes.evidence import Missing, Run, RunKind
 from probes.load.answer import FirstToken
-from tests.loading import WHOLE, answering
+from tests.loading import DONE, STREAM_HEAD, WHOLE, answering, chunked, event, usage
 from tests.servers import Script, greeting, hear, http, saying, talking
 
 ROOT = Path(__file__).parents[3]
@@ -92,7 +92,7 @@ def test_sweep_is_a_list_of_runs() -> None:
     [
         (["--concurrency", "0"], "--concurrency 0: expected 1 to 1024"),
         (["--concurrency", "99999"], "expected 1 to 1024"),
-        (["--concurrency", "many"], "is not a number"),
+        (["--concurrency", "many"], "is not a whole number"),
         (["--requests", "0"], "--requests 0: expected 1 to"),
         (["--max-tokens", "-5"], "--max-tokens -5: expected 1 to"),
         (["--arrivals", "poisson"], "--rate 0: expected 0.001 to"),
@@ -165,6 +165,139 @@ def test_api_prefix_is_found_and_asked_for_only_once() -> None:
     assert found["metrics"]["error_rate"]["value"] == 0
     assert code in {0, 1}
     assert paths.count("/v1/chat/completions") == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "final"),
+    [
+        ("http://h:8000", "http://h:8000/v1/chat/completions or http://h:8000/v3/chat/completions"),
+        ("http://h:8000/", "http://h:8000/v1/chat/completions or http://h:8000/v3/chat/completions"),
+        ("http://h:8000/v3", "http://h:8000/v3/chat/completions"),
+        ("http://h:8000/v3/", "http://h:8000/v3/chat/completions"),
+        ("http://h:8000/v1/chat/completions", "http://h:8000/v1/chat/completions"),
+        ("http://h/proxy/ovms/v3", "http://h/proxy/ovms/v3/chat/completions"),
+        ("http://h/proxy/ovms/", "http://h/proxy/ovms/v1/chat/completions or http://h/proxy/ovms/v3/chat/completions"),
+        ("https://[::1]:8443/v1/", "https://[::1]:8443/v1/chat/completions"),
+    ],
+)
+def test_dry_run_shows_the_final_address_and_the_load_and_sends_nothing(
+    written: str, final: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["load", "--url", written, "--model", "m", "--concurrency", "4", "--dry-run", "--allow-load"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"asks POST {final}, first with one small request\n")
+    assert "closed loop: 4 at a time; 20 requests after 4 to warm up, at most 64 tokens each" in said
+    assert "no answer begun within 30 s, tokens 2 s apart, a stream silent for 10 s, or an answer of 30 s" in said
+    assert "goodput: not configured: no SLO was given" in said
+
+
+FLEET = """
+schema: inference-adr/fleet/1
+name: Test
+as_of: 2026-07-10
+source: a test
+hosts: {}
+devices: {}
+services:
+  text: &entry
+    title: Text
+    kind: text generation
+    runtime: openai-compatible
+    runtime_version: "1"
+    host: {unknown: "where?"}
+    device: {unknown: "which?"}
+    model: {id: m}
+    url: ${TEXT_URL}
+    probing: {concurrency: 2, requests: 40, max_tokens: 8, silence_s: 7, guards: {itl_s: 0.5, first_byte_s: 9}}
+  other: *entry
+workloads:
+  chat: {title: Chat, services: [text], slo: {ttft_s: 20, latency_s: 30, as_of: 2026-07-01}}
+  batch: {title: Batch, services: [other], slo: {latency_s: 0.000001}}
+  plain: {title: Plain, services: [text]}
+embedded: {title: Embedded, settings: {}}
+"""
+
+
+def of_service(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, dict[str, Any]]:
+    Path("fleet.yml").write_text(FLEET, encoding="utf-8")
+    with talking(answering(WHOLE)) as port:
+        monkeypatch.setenv("TEXT_URL", f"http://127.0.0.1:{port}/v1")
+        code = main(["load", "--service", "text", "--requests", "2", "--json", "out.json", *words])
+    return code, json.loads(Path("out.json").read_text(encoding="utf-8"))
+
+
+def test_goodput_is_held_against_the_slo_of_the_workload(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, found = of_service(monkeypatch)
+    origin = "the SLO of workload chat (fleet.yml, as of 2026-07-01)"
+    assert found["metrics"]["goodput_share"]["value"] == 1
+    assert found["metrics"]["goodput"]["note"] == f"against {origin}: ttft_s <= 20, latency_s <= 30"
+    assert found["load"]["slo"] == {"bounds": {"ttft_s": 20, "latency_s": 30}, "origin": origin}
+    assert found["run"]["native"]["slo"] == found["load"]["slo"]
+    assert found["run"]["model"]["id"] == "m"
+    said = capsys.readouterr()
+    assert f"goodput against {origin}" in " ".join(said.err.split())
+    assert f"requests/s   (against {origin}: ttft_s <= 20, latency_s <= 30)" in said.out
+    _, other = of_service(monkeypatch, "--workload", "batch")
+    assert other["metrics"]["goodput_share"]["value"] == 0
+    _, given = of_service(monkeypatch, "--slo", "latency_s=20")
+    assert given["load"]["slo"]["origin"] == "the SLO of --slo"
+
+
+def test_guards_of_the_inventory_hold_and_the_command_line_is_only_stricter(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("fleet.yml").write_text(FLEET, encoding="utf-8")
+    monkeypatch.setenv("TEXT_URL", "http://127.0.0.1:1")
+    assert main(["load", "--service", "text", "--itl-s", "5", "--stall-s", "1", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "asks POST /v1/chat/completions or /v3/chat/completions at ${TEXT_URL}, first" in said
+    assert "within 9 s, tokens 0.5 s apart, a stream silent for 1 s, or an answer of 30 s" in said
+    assert "limited to 1 at a time, 40 requests and 8 tokens each: fleet.yml allows text no more" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--service", "txet"], "--service txet: is not in the inventory; did you mean text?"),
+        (["--service", "text"], "--service text: TEXT_URL is not set"),
+        (["--service", "text", "--workload", "plain"], "--workload plain: has no slo in fleet.yml; expected chat, batch"),
+        (["--service", "text", "--workload", "cat"], "--workload cat: is no workload of fleet.yml"),
+        (["--service", "text", "--workload", "chat", "--slo", "ttft_s=1"], "names an SLO, and so does --slo"),
+        (["--url", "http://127.0.0.1:1"], "--model: is missing"),
+    ],
+)
+def test_service_and_workload_that_cannot_be_meant(
+    words: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("fleet.yml").write_text(FLEET, encoding="utf-8")
+    if "--workload" in words:
+        monkeypatch.setenv("TEXT_URL", "http://127.0.0.1:1")
+    assert main(["load", *words]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_model_that_is_a_path_is_asked_for_as_it_is_and_shown_without_its_folders() -> None:
+    asked: set[str] = set()
+
+    def script(connection: Any) -> None:
+        while True:
+            asked.add(json.loads(hear(connection).partition(b"\r\n\r\n")[2] or b'{"model": ""}')["model"])
+            connection.sendall(WHOLE)
+
+    _, found = load(script, "--requests", "2", model="/srv/models/alice/Qwen3-8B-int4")
+    assert asked - {""} == {"/srv/models/alice/Qwen3-8B-int4"}
+    assert found["run"]["model"]["id"].startswith("…/Qwen3-8B-int4 (path ")
+    assert found["run"]["model"]["quantization"]["missing"] == "not measured"
+    assert "alice" not in json.dumps({**found["run"], "tool": None})
+
+
+def test_good_chunks_with_an_empty_error_stop_no_run() -> None:
+    chunk = event({"content": "a"}, error={}) + event({"content": "b"}, "stop", error=[]) + usage(2)
+    _, found = load(answering(STREAM_HEAD + chunked(chunk + DONE) + b"0\r\n\r\n"), "--requests", "12")
+    assert "run-of-errors" not in found["reasons"]
+    assert found["metrics"]["error_rate"]["value"] == 0
 
 
 def test_name_with_two_addresses_is_tried_in_order_and_told(
@@ -273,6 +406,56 @@ def test_service_that_dies_half_way_leaves_what_was_measured_and_exit_code_1(cap
     assert found["metrics"]["ttft_s"]["n"] == 7  # one asked first, one warmed up
     assert found["errors"]["connection lost"]["requests"] == 5
     assert "INVALID: run-of-errors" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("option", ["--json", "--csv"])
+def test_full_disk_is_one_message_after_the_numbers(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    full = Path("full")
+    full.symlink_to("/dev/full")
+    with talking(answering(WHOLE)) as port:
+        words = ["--url", f"http://127.0.0.1:{port}/v1", "--model", "m", "--requests", "2", option, str(full)]
+        assert main(["load", *words]) == 2
+    said = capsys.readouterr()
+    assert "full: cannot be written (No space left on device)" in said.err
+    assert "ttft_s" in said.out
+    assert full.is_char_device()  # written to, and not replaced
+
+
+@pytest.mark.parametrize("words", ["--json {file}", "--csv {file}", "--out {file}/x"])
+def test_nowhere_to_write_is_told_before_anything_is_sent(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    option, path = words.format(file=tmp_path / "file" / "x").split()
+    assert main(["load", "--url", "http://127.0.0.1:1", "--model", "m", option, path]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_closed_pipe_takes_nothing_from_the_file() -> None:
+    with talking(answering(WHOLE)) as port:
+        command = f"{sys.executable} -m probes load --url http://127.0.0.1:{port}/v1 --model m --requests 3 --json out.json"
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(f"{command} | true", shell=True, env=environ, capture_output=True, check=False)  # noqa: S602
+    assert b"Traceback" not in done.stderr
+    assert json.loads(Path("out.json").read_text(encoding="utf-8"))["metrics"]["ttft_s"]["n"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["load", "--requests", "abc"], "argument --requests: invalid int value: 'abc'; `python -m probes load --help`"),
+        (["load"], "one of the arguments --url --service is required"),
+        (["load", "--service", "a", "--url", "http://b"], "--url: not allowed with argument --service"),
+        (["lod"], "argument COMMAND: invalid choice: 'lod'"),
+        ([], "the following arguments are required: COMMAND"),
+    ],
+)
+def test_wrong_words_are_one_line(words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
 
 
 def test_ctrl_c_during_the_first_request_sends_no_load(tmp_path: Path) -> None:

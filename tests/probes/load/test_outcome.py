@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from probes.load import spool
 from probes.load.answer import Ending, FirstToken
+from probes.load.arriving import looks_answered
 from probes.load.outcome import Failure
 from probes.load.spool import End
-from tests.loading import ANSWER, DONE, MS, STREAM_HEAD, WHOLE, chunked, event, exchange, outcome, stream
+from tests.loading import ANSWER, DONE, MS, STREAM_HEAD, WHOLE, chunked, event, exchange, outcome, stream, usage
+
+FALSY: list[Any] = [None, {}, "", False, 0, []]
 
 
 def plain(status: str, body: bytes, kind: str = "application/json") -> bytes:
@@ -57,6 +60,33 @@ def test_compressed_stream_is_read_and_marked() -> None:
     assert one.ok
     assert one.compressed
     assert not outcome(WHOLE).compressed
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br"])
+def test_compression_that_nobody_here_undoes_is_named(encoding: str) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: {encoding}\r\n\r\n".encode()
+    one = outcome(head, b"\x1b\x10\x00\xf8", end=End.CLOSED)
+    assert (one.failure, one.words) == (
+        Failure.NOT_AN_ANSWER,
+        f"the answer is compressed ({encoding}), which was not asked for",
+    )
+
+
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        (
+            "http://user:s3cret@other.example:81/v1?key=s3cret",
+            "HTTP 307: redirects to other.example:81/v1, which is not followed",
+        ),
+        ("/login?next=s3cret", "HTTP 307: redirects to the login page /login"),
+        ("http://[::1", "HTTP 307: redirects to an address that is none"),
+    ],
+)
+def test_redirect_says_where_it_leads_and_repeats_no_secret(location: str, words: str) -> None:
+    one = outcome(f"HTTP/1.1 307 Moved\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode())
+    assert (one.failure, one.words.startswith(words)) == (Failure.REDIRECT, True)
+    assert "s3cret" not in one.words
 
 
 def test_answer_in_one_piece_has_an_end_and_no_first_token() -> None:
@@ -107,6 +137,45 @@ def test_failures_have_their_class(reads: list[bytes], end: End, failure: Failur
     one = outcome(*reads, end=end)
     assert one.failure is failure
     assert one.answer.ending is not Ending.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("body", "good"),
+    [
+        pytest.param(ANSWER, True, id="whole"),
+        pytest.param(ANSWER + b": bye\n\n", True, id="comment-at-the-end"),
+        *(
+            pytest.param(event({"content": "ok"}, error=nothing) + DONE, True, id=f"falsy-{json.dumps(nothing)}")
+            for nothing in FALSY
+        ),
+        pytest.param(event({"content": '{"error": {"message": "x"}}'}) + DONE, True, id="text-about-errors"),
+        pytest.param(event({"content": "a"}, error={"message": "x"}) + DONE, False, id="error-in-a-chunk"),
+        pytest.param(event({"content": "a"}) + b'data: {"error": "boom"}\n\n' + DONE, False, id="error-as-text"),
+        pytest.param(event({"content": "a"}) + b'data: {"object": "error"}\n\n' + DONE, False, id="object-error"),
+        pytest.param(event({"content": "a"}) + b"event: error\ndata: busy\n\n" + DONE, False, id="named-error"),
+        pytest.param(event({"content": "a"}, "error") + DONE, False, id="given-up"),
+        pytest.param(b'data: {"detail": "dead"}\n\n' + DONE, False, id="no-choice"),
+        pytest.param(event({"content": "the end is [DONE]"}), False, id="text-like-a-terminator"),
+        pytest.param(ANSWER.replace(b"\n", b"\r"), True, id="carriage-returns"),
+        pytest.param(b"", False, id="nothing"),
+    ],
+)
+def test_a_worker_counts_as_failed_in_a_row_what_is_read_as_failed_later(body: bytes, good: bool) -> None:
+    raw = STREAM_HEAD.replace(b"Transfer-Encoding: chunked\r\n", b"") + body
+    assert looks_answered(raw) is good
+    assert outcome(raw, end=End.CLOSED).ok is good
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream", "text/event-stream;charset=x"])
+@pytest.mark.parametrize("before", [b"", b": hello\n\n", b"\xef\xbb\xbf", b"event: message\n"])
+def test_stream_is_read_whatever_it_is_called(kind: str, before: bytes) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    one = outcome(
+        head, *(chunked(piece) for piece in (before + event({"content": "a"}), usage(1) + DONE) if piece), b"0\r\n\r\n"
+    )
+    assert one.ok
+    assert one.tokens == 1
+    assert one.answer.t_first_output_s == pytest.approx(0.110)
 
 
 def test_words_of_the_server_are_kept() -> None:

@@ -170,6 +170,36 @@ def test_run_of_errors_stops_the_load(answer: bytes, then: str, failure: Failure
     assert "nothing-succeeded" in finding.reasons
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect_is_followed_nowhere_and_takes_no_key_along(status: int) -> None:
+    heard: list[bytes] = []
+
+    def elsewhere(connection: socket.socket) -> None:
+        heard.append(hear(connection))
+        connection.sendall(WHOLE)
+
+    with talking(elsewhere) as other:
+        moved = http(f"{status} Moved", b"", f"Location: http://127.0.0.1:{other}/v1/chat/completions?key=s3cret")
+        with talking(answering(moved)) as port:
+            finding = under_load(port, requests=1, at_most=1, key="s3cret-key")
+    assert failures(finding) == {Failure.REDIRECT}
+    assert heard == []
+    assert "s3cret" not in finding.outcomes[0].words
+
+
+def test_no_compression_is_asked_for() -> None:
+    heard: list[bytes] = []
+
+    def listening(connection: socket.socket) -> None:
+        while True:
+            heard.append(hear(connection))
+            connection.sendall(WHOLE)
+
+    with talking(listening) as port:
+        under_load(port, requests=1, at_most=1)
+    assert b"\r\nAccept-Encoding: identity\r\n" in heard[0]
+
+
 def test_nobody_listening_is_unreachable() -> None:
     finding = under_load(free_port(), requests=50)
     assert failures(finding) == {Failure.UNREACHABLE}

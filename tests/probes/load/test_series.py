@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from probes.evidence import Direction, MissingReason, Per
+from probes.evidence import Direction, Missing, MissingReason, Per
 from probes.load.answer import FirstToken
+from probes.load.objective import UNSET, Objective
 from probes.load.outcome import Outcome
-from probes.load.series import Series, Slo, coalesced_share, series
+from probes.load.series import Series, TokenSource, coalesced_share, series, token_source
+from probes.load.spool import End
 from probes.load.window import Phase, Window
 from tests.loading import DONE, MS, event, outcome, stream, usage
 
-NO_SLO = Slo(bounds={})
 OUTPUT = FirstToken.FIRST_OUTPUT
 
 
@@ -30,7 +32,7 @@ def failed() -> Outcome:
     return outcome(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")
 
 
-def of(outcomes: list[Outcome], *, slo: Slo = NO_SLO, phases: list[Phase] | None = None) -> dict[str, Series]:
+def of(outcomes: list[Outcome], *, slo: Objective | Missing = UNSET, phases: list[Phase] | None = None) -> dict[str, Series]:
     measured = [
         o for o, phase in zip(outcomes, phases or [Phase.MEASURED] * len(outcomes), strict=True) if phase is Phase.MEASURED
     ]
@@ -93,6 +95,19 @@ def test_chunks_that_came_in_one_read_make_no_gap_of_zero() -> None:
     assert found["latency_s"].samples
 
 
+def test_compressed_stream_has_a_latency_and_no_time_of_arrival() -> None:
+    """What a compressor held back came when it let go, however far apart the reads are."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
+    squeezed = zlib.compressobj(wbits=31)
+    flush = zlib.Z_SYNC_FLUSH
+    reads = [squeezed.compress(event({"content": "a"})) + squeezed.flush(flush), squeezed.compress(event({"content": "b"}))]
+    last = squeezed.flush(flush) + squeezed.compress(usage(2) + DONE) + squeezed.flush()
+    found = of([outcome(head, reads[0], reads[1] + last, times_ms=[150, 200, 500], end=End.CLOSED)])
+    assert found["latency_s"].samples == pytest.approx((0.4,))
+    for name in ("ttft_s", "first_text_s", "itl_s", "tpot_s", "decode_tok_s"):
+        assert found[name].missing is not None, name
+
+
 def test_drafts_that_are_nearly_all_right_are_no_buffered_path() -> None:
     steps = stream(*(b"".join(event({"content": "x"}) for _ in range(5)) for _ in range(4)), usage(20) + DONE)
     one = outcome(*steps, times_ms=[150, 200, 220, 240, 260, 270])
@@ -123,7 +138,8 @@ def test_failed_request_is_in_no_latency_and_credited_no_token() -> None:
 def test_run_of_errors_only_has_reasons_and_no_throughput() -> None:
     found = of([failed()] * 3)
     assert found["error_rate"].samples == (1.0,)
-    assert found["request_rate"].samples == ()
+    assert found["request_rate"].samples == (0.0,)  # of successful ones, however fast the errors came
+    assert found["aggregate_tok_s"].samples == ()
     missing = found["ttft_s"].missing
     assert missing is not None
     assert (missing.missing, "HTTP 500" in missing.detail) == (MissingReason.FAILED, True)
@@ -176,6 +192,14 @@ def test_tokens_and_chunks_are_never_added_up() -> None:
     assert "chunks are not tokens" in found.note
 
 
+def test_the_run_says_who_counted_its_tokens() -> None:
+    """Rates by the server's usage and rates of chunks are told apart."""
+    assert token_source([tokens(11), failed()]) is TokenSource.USAGE
+    assert token_source([tokens(11), tokens(11, counted=False)]) is TokenSource.CHUNKS
+    assert token_source([replace(tokens(11, counted=False), counted=12, by_tokenizer=True)]) is TokenSource.TOKENIZER
+    assert token_source([failed()]) is None
+
+
 def test_count_that_cannot_be_is_not_used() -> None:
     one = outcome(*stream(event({"content": "a"}), event({"content": "b"}), usage(19503) + DONE), max_tokens=256)
     found = of([one])
@@ -199,12 +223,46 @@ def test_percentiles_need_their_number_of_requests() -> None:
     assert twenty["p95"] == pytest.approx(0.1)
 
 
+def objective(**bounds: float) -> Objective:
+    return Objective(bounds=bounds, origin="the SLO of --slo")
+
+
 def test_goodput_counts_requests_that_keep_every_bound() -> None:
     fast, slow = tokens(11), tokens(11, step_ms=30.0)
-    found = of([fast, slow, failed()], slo=Slo(bounds={"ttft_s": 0.2, "tpot_s": 0.02}))
+    found = of([fast, slow, failed()], slo=objective(ttft_s=0.2, tpot_s=0.02))
     assert found["goodput_share"].samples == pytest.approx((1 / 3,))
-    assert "tpot_s <= 0.02" in found["goodput"].note
-    assert of([fast, slow], slo=Slo(bounds={"decode_tok_s": 50.0}))["goodput_share"].samples == (0.5,)
+    assert found["goodput"].note == "against the SLO of --slo: ttft_s <= 0.2, tpot_s <= 0.02"
+    assert of([fast, slow], slo=objective(decode_tok_s=50.0))["goodput_share"].samples == (0.5,)
+
+
+def test_nobody_who_keeps_the_slo_is_a_goodput_of_zero() -> None:
+    found = of([tokens(11), tokens(11)], slo=objective(ttft_s=0.01))
+    assert (found["goodput"].samples, found["goodput_share"].samples) == ((0.0,), (0.0,))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "bound", "why"),
+    [
+        pytest.param([tokens(11, counted=False)], "tpot_s", "tpot_s is missing: the server counts no tokens", id="uncounted"),
+        pytest.param(
+            [outcome(*stream(b"".join(event({"content": "x"}) for _ in range(8)), usage(8) + DONE), times_ms=[150, 200, 300])],
+            "ttft_s",
+            "ttft_s is missing: the path is buffered",
+            id="buffered",
+        ),
+    ],
+)
+def test_bound_on_what_could_not_be_measured_gives_no_goodput(outcomes: list[Outcome], bound: str, why: str) -> None:
+    """What nobody saw was neither good nor bad, and a zero would be invented."""
+    for name in ("goodput", "goodput_share"):
+        missing = of(outcomes, slo=objective(**{bound: 9.0}))[name].missing
+        assert missing is not None
+        assert (missing.missing, why in missing.detail) == (MissingReason.NOT_MEASURED, True)
+
+
+def test_answer_of_one_token_has_no_later_tokens_to_be_slow() -> None:
+    found = of([tokens(1), tokens(11, step_ms=30.0), tokens(11)], slo=objective(tpot_s=0.02))
+    assert found["goodput_share"].samples == pytest.approx((2 / 3,))
 
 
 def test_without_an_slo_goodput_is_not_configured() -> None:

@@ -81,6 +81,10 @@ def test_terminator_without_line_end_counts() -> None:
         (b'data: {"error":{"message":"CL_OUT_OF_RESOURCES","code":500}}\n\n', "CL_OUT_OF_RESOURCES"),
         (b'data: {"error":"graph failed"}\n\n', "graph failed"),
         (b'data: {"object":"error","message":"too long","type":"BadRequestError"}\n\n', "BadRequestError: too long"),
+        (b'data: {"type":"error","message":"boom"}\n\n', "error: boom"),
+        (b'data: {"code":500,"message":"engine is dead"}\n\n', "engine is dead"),
+        (b'data: {"detail":"Internal Server Error"}\n\n', "Internal Server Error"),
+        (b"event: error\ndata:\n\n", "an error event without a word"),
     ],
 )
 def test_error_inside_a_200_fails_the_request(event: bytes, words: str) -> None:
@@ -99,6 +103,30 @@ def test_out_of_memory_is_told_apart() -> None:
 def test_falsy_error_field_is_no_error(nothing: object) -> None:
     answer = answer_of(chunk({"content": "ok"}, error=nothing), DONE)
     assert (answer.ending, answer.text) == (Ending.COMPLETE, "ok")
+
+
+@pytest.mark.parametrize("reason", ["error", "abort"])
+def test_answer_that_the_server_gave_up_is_failed(reason: str) -> None:
+    """So vLLM and SGLang end a request that they could not finish, with usage and terminator as ever."""
+    answer = answer_of(text("x"), chunk({}, finish=reason), usage(completion_tokens=1), DONE)
+    assert (answer.ending, reason in answer.words) == (Ending.ERROR, True)
+    whole = decode_whole({"choices": [{"message": {"content": "x"}, "finish_reason": reason}]}, 1.0)
+    assert (whole.ending, reason in whole.words) == (Ending.ERROR, True)
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (b"", "the stream ended without a single choice"),
+        (b'data: {"code":500,"message":"engine is dead"}\n\n', "engine is dead"),
+        (b'data: {"detail":"Internal Server Error"}\n\n', "Internal Server Error"),
+        (usage(completion_tokens=0), "the stream ended without a single choice"),
+    ],
+)
+def test_terminator_after_no_choice_is_no_quick_answer(event: bytes, words: str) -> None:
+    """A failure that is worded in no known way must not be filed as a success of no tokens."""
+    answer = answer_of(event, DONE)
+    assert (answer.ending, answer.words) == (Ending.ERROR, words)
 
 
 def test_text_about_errors_is_text() -> None:
@@ -129,6 +157,7 @@ def test_finish_reason_settles_and_usage_may_still_follow() -> None:
         {"reasoning": "Okay"},
         {"reasoning_content": "Okay"},
         {"reasoning_details": [{"type": "reasoning.text", "text": "Okay"}]},
+        {"thinking": "Okay"},
         {"reasoning": "Okay", "reasoning_content": "Okay"},
     ],
 )
@@ -179,9 +208,11 @@ def test_tool_call_id_alone_is_no_output() -> None:
 
 
 def test_usage_chunk_moves_no_time() -> None:
-    answer = answer_of(text("x"), usage(prompt_tokens=24, completion_tokens=1, total_tokens=25), DONE)
-    assert (answer.t_first_event_s, answer.t_first_output_s) == (0.0, 0.0)
-    assert answer.arrivals_s == (0.0,)
+    answer = decode([(text("x"), 0.2), (usage(prompt_tokens=24, completion_tokens=58, total_tokens=82), 5.0), (DONE, 5.0)])
+    assert (answer.t_first_event_s, answer.t_first_output_s) == (0.2, 0.2)
+    assert answer.arrivals_s == (0.2,)
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens == 58
 
 
 def test_completions_stream_has_its_text_beside_the_delta() -> None:
@@ -192,6 +223,29 @@ def test_completions_stream_has_its_text_beside_the_delta() -> None:
 
 def test_content_in_parts_is_joined() -> None:
     assert answer_of(chunk({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), DONE).text == "ab"
+
+
+def test_refusal_is_what_the_reader_sees() -> None:
+    answer = answer_of(chunk({"role": "assistant"}), chunk({"refusal": "I can't"}), DONE)
+    assert (answer.text, answer.t_first_text_s) == ("I can't", 1.0)
+
+
+def test_call_in_the_shape_before_there_were_several_is_a_call() -> None:
+    first = chunk({"function_call": {"name": "f", "arguments": ""}})
+    answer = answer_of(first, chunk({"function_call": {"arguments": '{"a":1}'}}), chunk({}, finish="function_call"))
+    (one,) = answer.tool_calls
+    assert (one.name, one.arguments, one.well_formed, answer.t_first_output_s) == ("f", '{"a":1}', True, 0.0)
+
+
+@pytest.mark.parametrize("choice", [{"index": 0, "message": {"content": "Hi"}}, {"index": "0", "delta": {"content": "Hi"}}])
+def test_choice_that_is_written_otherwise_is_read(choice: dict[str, Any]) -> None:
+    answer = answer_of(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n", DONE)
+    assert (answer.ending, answer.text, answer.t_first_output_s) == (Ending.COMPLETE, "Hi", 0.0)
+
+
+@pytest.mark.parametrize("extra", [{"message": "ok"}, {"detail": "cached"}])
+def test_words_beside_a_choice_are_no_error(extra: dict[str, str]) -> None:
+    assert answer_of(chunk({"content": "a"}, **extra), usage(completion_tokens=1), DONE).ending is Ending.COMPLETE
 
 
 def test_other_choices_are_not_mixed_in() -> None:

@@ -69,6 +69,15 @@ def test_file_and_evidence_hold_the_scores(capsys: pytest.CaptureFixture[str]) -
     assert "own              1.000  2 right" in told
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no /dev/full")
+def test_full_disk_is_one_message_after_the_scores(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("full").symlink_to("/dev/full")
+    assert quality(server(), "--json", "full") == 2
+    said = capsys.readouterr()
+    assert "full: cannot be written (No space left on device)" in said.err
+    assert "task_quality" in said.out
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [

@@ -15,7 +15,7 @@ from probes.sensors.listener import Listener
 from probes.sensors.server import Figures, Watch, absent, elsewhere
 from probes.sensors.track import no_sensor
 from tests.probes.sensors.nvml import FakeNvml, Process
-from tests.probes.sensors.trees import XE, graphics, hwmon, opened, rapl, tree
+from tests.probes.sensors.trees import I915_OLD, XE, graphics, hwmon, opened, program, rapl, tree
 
 HERE = Listener(pids=(os.getpid(),))
 NOBODY = Listener(why=no_sensor("port 8000 is held by docker-proxy"))
@@ -31,7 +31,7 @@ def watched(
     root: Path, *, listener: Listener = HERE, library: FakeNvml = NO_DRIVER, during: Callable[[], None] = nothing
 ) -> Figures:
     """Read for a moment; what happens in it comes between the first and the last reading."""
-    watch = Watch(listener, root=root, library=library, xpu_smi=root / "no-such-program", interval_s=60.0)
+    watch = Watch(listener, root=root, library=library, xpu_smi=root / "xpu-smi", interval_s=60.0)
     with watch:
         start_ns = time.perf_counter_ns()
         during()
@@ -111,6 +111,28 @@ def test_card_without_a_counter_names_every_sensor_that_is_not_there(tmp_path: P
     missing = why(watched(tmp_path), "power_w")
     assert f"no energy counter of the Intel GPU at {CARD}" in missing.detail
     assert "xpu-smi" in missing.detail
+
+
+def test_card_whose_driver_tells_of_no_process_has_its_whole_memory_by_xpu_smi(tmp_path: Path) -> None:
+    """Kernels before 6.5 list a client of i915 without its memory; who holds it, and whether it computes, nobody says."""
+    opened(tmp_path, os.getpid(), 5, "/dev/dri/renderD128", I915_OLD.format(card=CARD))
+    head = "Timestamp, DeviceId, GPU Power (W), GPU Memory Used (MiB)"
+    program(tmp_path, head, "06:14:46.000,    0, 90.25, 8192.00")
+    figures = watched(tmp_path)
+    assert value(figures, "vram_bytes") == 8192 * 2**20
+    assert value(figures, "gpu_power_w") == 90.25
+    assert "nothing tells whether the server computes on a card" in why(figures, "power_w").detail
+    readings = figures.native["readings"]
+    assert isinstance(readings, dict)
+    assert f"xpu-smi {CARD}, whole card" in readings
+
+
+def test_card_whose_driver_tells_of_no_process_has_no_sensor_without_xpu_smi(tmp_path: Path) -> None:
+    """Not "holds no memory": nobody has seen that it holds none."""
+    opened(tmp_path, os.getpid(), 5, "/dev/dri/renderD128", I915_OLD.format(card=CARD))
+    missing = why(watched(tmp_path), "vram_bytes")
+    assert missing.missing is MissingReason.NO_SENSOR
+    assert missing.detail.startswith(f"the driver of {CARD} tells of no process's memory; xpu-smi: ")
 
 
 def test_counter_that_vanishes_leaves_no_power(tmp_path: Path) -> None:

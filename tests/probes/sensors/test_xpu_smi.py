@@ -8,16 +8,9 @@ import pytest
 
 from probes.evidence import Missing
 from probes.sensors.xpu_smi import XpuSmi, start_xpu_smi
+from tests.probes.sensors.trees import program
 
 HEAD = "Timestamp, DeviceId, GPU Power (W), GPU Memory Used (MiB)"
-
-
-def program(folder: Path, *lines: str, then: str = "exec sleep 30") -> Path:
-    path = folder / "xpu-smi"
-    said = "\n".join(f"echo '{line}'" for line in lines)
-    path.write_text(f'#!/bin/sh\necho "$@" > {folder}/asked\n{said}\n{then}\n')
-    path.chmod(0o755)
-    return path
 
 
 def test_last_line_is_read_by_the_titles_of_its_columns(tmp_path: Path) -> None:

@@ -33,6 +33,14 @@ drm-total-local0:	4096 MiB
 drm-resident-local0:	2048 MiB
 drm-engine-compute:	1288864723 ns
 """
+# Before Linux 6.5 the driver told of engines only.
+I915_OLD = """pos:	0
+drm-driver:	i915
+drm-client-id:	7
+drm-pdev:	{card}
+drm-engine-render:	25662044495 ns
+drm-engine-copy:	0 ns
+"""
 AMD = """drm-driver:	amdgpu
 drm-client-id:	49
 drm-pdev:	0000:0b:00.0
@@ -81,3 +89,12 @@ def graphics(root: Path, vendor: str = "0x8086", device: str = "0xe20b") -> None
     """Put a graphics card on the PCI bus."""
     slot = "sys/bus/pci/devices/0000:03:00.0"
     tree(root, {f"{slot}/vendor": vendor, f"{slot}/device": device, f"{slot}/class": "0x030000"})
+
+
+def program(folder: Path, *lines: str, then: str = "exec sleep 30") -> Path:
+    """Make an xpu-smi that keeps what it was asked, and says lines."""
+    path = folder / "xpu-smi"
+    said = "\n".join(f"echo '{line}'" for line in lines)
+    path.write_text(f'#!/bin/sh\necho "$@" > {folder}/asked\n{said}\n{then}\n')
+    path.chmod(0o755)
+    return path
