@@ -57,7 +57,7 @@ def test_a_dry_run_prints_the_plan_and_touches_nothing(tmp_path: Path) -> None:
         (["endpoint", "--ur", "http://h"], "the following arguments are required: --url"),
         (["serve", "--sett", "cache_size=1"], "unrecognized arguments: --sett"),
         (["speculation", "--i", "x"], "the following arguments are required: --ir"),
-        (["load", "--url", "http://h", "--mod", "m"], "the following arguments are required: --model"),
+        (["load", "--url", "http://h", "--mod", "m"], "unrecognized arguments: --mod m"),
         (["serve", "--setting", "parallel=4"], "setting parallel: is not known; expected one of device"),
     ],
 )
