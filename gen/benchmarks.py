@@ -34,7 +34,7 @@ def matches(arm: Arm, settings: Mapping[str, Scalar]) -> bool:
 
 
 BREAK_EVEN = "break_even_tokens_per_step"
-SPARSE = tuple(f"sparse-attention-{length}" for length in (2640, 1400, 700))
+SPARSE = tuple(f"sparse-attention-{length}" for length in (2640, 700))
 BENCHMARKS = (
     Benchmark(
         subject="quantization",

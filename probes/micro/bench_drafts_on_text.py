@@ -12,7 +12,7 @@ from probes.micro.drafting import SMALL_TARGET_BYTES
 from probes.micro.rounds import Skipped
 from probes.micro.texts import prompts_of
 
-REPETITIONS = 9
+REPETITIONS = 7
 ANSWER_TOKENS = 24
 BUDGET_S = 25.0
 SHARED: dict[str, Scalar] = {"num_kv_blocks": 64, "max_num_batched_tokens": 256, "enable_prefix_caching": False}

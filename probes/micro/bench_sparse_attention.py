@@ -11,16 +11,12 @@ from probes.micro.bench import Bench, Repetition, Variant
 
 REPETITIONS = 6
 ANSWER_TOKENS = 4
-BUDGETS_S = {700: 25.0, 1400: 40.0, 2640: 75.0}
+BUDGETS_S = {700: 25.0, 2640: 75.0}
 SPARSE, MODE = "use_sparse_attention", "XATTENTION"
 
 
 def test_sparse_attention_700(bench: Bench) -> None:
     _compare(bench, 700)
-
-
-def test_sparse_attention_1400(bench: Bench) -> None:
-    _compare(bench, 1400)
 
 
 def test_sparse_attention_2640(bench: Bench) -> None:
