@@ -28,7 +28,7 @@ TECHNIQUE: Final = "automatic-prefix-caching"
 OFF, ON = f"embedded:{CONTROL}=false", f"embedded:{CONTROL}=true"
 MEASURE: Final = ("probes", "contract", OFF, ON, "--prompt", "medium", "--shared-prefix", "1", "--budget-s", "1800")
 WHOLE: Final = ("--requests", "20", "--max-tokens", "16", "--quality-repetitions", "2")
-LIGHT: Final = ("--requests", "4", "--max-tokens", "8", "--quality-repetitions", "0")
+LIGHT: Final = ("--requests", "20", "--max-tokens", "16", "--quality-repetitions", "0")
 REVIEWER: Final = "platform team"
 _MOST_LINES: Final = 24
 
@@ -95,9 +95,8 @@ class Checkout:
 
     def draft(self) -> str:
         """Draft what has moved and name the proposed record of the technique."""
-        self.run("gen", "records", "propose", "--scope", "local", "--write", keep=lambda line: TECHNIQUE in line)
-        listed = self.run("gen", "records", "list", "--technique", TECHNIQUE, "--status", "proposed", "--json", shown=False)
-        names = [one["name"] for one in json.loads(listed.out)]
+        said = self.run("gen", "records", "propose", "--scope", "local", "--write", keep=lambda line: TECHNIQUE in line)
+        names = re.findall(rf"^adr/local/(\S*-{TECHNIQUE}-\S*)\.md ", said.out, flags=re.MULTILINE)
         if len(names) != 1:
             raise UnexpectedError(f"one draft on {TECHNIQUE} was expected, not {len(names)}")
         return str(names[0])
@@ -202,7 +201,7 @@ def page(checkout: Checkout, first: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Live through one decision, and write its log."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--light", action="store_true", help="fewer requests and no tasks: enough to see that each step works")
+    parser.add_argument("--light", action="store_true", help="no task suites: in less than half the time")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the log here (default: print it)")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="life-") as folder:

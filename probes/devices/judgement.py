@@ -118,7 +118,7 @@ def _of_default(request: Request, seen: Observation, proofs: Proofs) -> Finding:
         return CapabilityState.ACCEPTED, own
     widest, found = max(siblings, key=lambda pair: pair[1].bytes_per_token)
     against = f"{own} against {found.bytes_per_token} ({widest.name} {widest.requested})"
-    return CapabilityState.EFFECTIVE, f"{against}; {_agreement(seen, found)}"
+    return CapabilityState.EFFECTIVE, f"{against}; {_agreement(seen, found)}{_precisely(seen, request, proofs)}"
 
 
 def _answers(request: Request, seen: Observation, proofs: Proofs) -> Finding:
