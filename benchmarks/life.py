@@ -188,12 +188,14 @@ def _scope(checkout: Checkout) -> str:
     return f"local-{json.loads(found.read_text(encoding='utf-8'))['scope']['fingerprint']}"
 
 
-def page(checkout: Checkout, first: str) -> str:
+def page(checkout: Checkout, first: str, command: str) -> str:
     """Write the log, and the first record as it was drafted, accepted and superseded."""
     record = checkout.run("gen", "records", "show", first, shown=False).out
     body = record.partition("\n---\n")[2].strip()
-    nested = re.sub(r"^(#+) ", r"##\1 ", body, flags=re.MULTILINE).replace("](evidence/", "](#").replace(".json)", ")")
-    lead = "Written by `python -m benchmarks.life`: each step is a command of the product, and each number was measured for it."
+    # Its evidence and its neighbours are gone with the checkout; their names stay.
+    named = re.sub(r"\[([^\]]+)\]\((?:evidence/)?[^)#:]+\.(?:json|md)\)", r"`\1`", body)
+    nested = re.sub(r"^(#+) ", r"##\1 ", named, flags=re.MULTILINE)
+    lead = f"Written by `{command}`: each step is a command of the product, and each number was measured for it."
     parts = ["# The life of a decision", lead, *checkout.log, "## The record that was accepted", nested]
     return "\n\n".join(parts) + "\n"
 
@@ -207,7 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="life-") as folder:
         checkout = Checkout(Path(folder))
         try:
-            text = page(checkout, live(checkout, LIGHT if chosen.light else WHOLE))
+            command = "python -m benchmarks.life" + " --light" * chosen.light
+            text = page(checkout, live(checkout, LIGHT if chosen.light else WHOLE), command)
         except UnexpectedError as exc:
             sys.stdout.write("\n\n".join(checkout.log))
             sys.stderr.write(f"not as expected: {exc}\n")
