@@ -14,7 +14,7 @@ from gen.techniques.wording import capital, listing
 from gen.verdict import Comparison
 from gen.view import Bench, ServiceView, Sighting, View, shown
 from gen.words import Verdict
-from probes.evidence import Capability, CapabilityState, Missing, ProvenanceKind, Run, Technique
+from probes.evidence import Capability, CapabilityState, Missing, ProvenanceKind, Run, RunKind, Technique
 
 
 def setting_fact(view: View, service: ServiceView, sighting: Sighting) -> Fact:
@@ -177,7 +177,8 @@ def bench_fact(service: ServiceView, technique: Technique, bench: Bench, value: 
 def bench_told(bench: Bench) -> str:
     """Say which arms were compared and what came of it, with its numbers."""
     baseline, candidate = bench.sides
-    arms = f"{candidate} against {baseline}"
+    # The name of a control is written as it is set, and never begins a sentence.
+    arms = f"{'with ' if bench.run.kind is RunKind.CONTRACT else ''}{candidate} against {baseline}"
     told = [f"{bench.deciding.metric} {_numbers(bench.deciding)}"]
     told += [f"{veto.metric} {_numbers(veto)}" for veto in bench.vetoes]
     return capital(f"{arms}: {'; '.join(told)}.")

@@ -405,7 +405,7 @@ def test_a_contract_run_decides_before_a_micro_benchmark(factor: float, decision
     found = cell(rows, Technique.PREFIX_CACHING)
     assert found.decision is decision
     fact = next(one for one in found.facts if one.provenance is ProvenanceKind.MEASURED)
-    assert "Enable_prefix_caching true against enable_prefix_caching false: ttft_s" in fact.text
+    assert ": With enable_prefix_caching true against enable_prefix_caching false: ttft_s" in fact.text
 
 
 def test_what_a_contract_run_has_measured_is_not_asked_for_again() -> None:
