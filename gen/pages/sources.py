@@ -42,8 +42,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
             dated(source.checked, atlas.today, limit),
             dated(source.published, atlas.today) if source.published else span(text("bears no date"), "absent"),
             _where(source),
-            text(", ".join(f"{ENGINE_TITLES[engine]} {release}" for engine, release in source.describes.items()))
-            or span(text("names no release"), "absent"),
+            _describes(source),
             text(str(uses[source.id])),
         )
         for source in sorted(known.sources.values(), key=lambda source: (source.checked, source.id))
@@ -64,6 +63,12 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         siblings=True,
         contents=False,
     )
+
+
+def _describes(source: Source) -> Markdown:
+    if not source.describes:
+        return span(text("names no release"), "absent")
+    return text(", ".join(f"{ENGINE_TITLES[engine]} {release}" for engine, release in source.describes.items()))
 
 
 def _where(source: Source) -> Markdown:

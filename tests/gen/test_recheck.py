@@ -202,6 +202,8 @@ def test_the_page_of_knowledge_holds_everything_with_the_oldest_look_first() -> 
     assert anchors[0] == first.id
     sources = read(pages(ledger(knowledge=known), NOVEMBER)["sources.md"])
     assert all(any(one.title in row[0] for row in sources.rows) for one in known.sources.values())
+    assert "names no release" in sources.text
+    assert "no text" not in sources.text
 
 
 def test_something_was_checked_for_the_newest_release_of_its_sources_or_where_it_begins() -> None:
