@@ -11,6 +11,7 @@ from gen.knowledge.schema import Engine, same_value
 from gen.planners.kv_capacity import bytes_per_token
 from gen.planners.model import KV_BYTES, counted_kv
 from gen.planners.plan import Span, exactly, of_metric
+from gen.techniques.wording import speaks_for
 from gen.verdict import compare
 from probes.evidence import Arm, Direction, Metric, Missing, Run, RunKind, Scalar
 from probes.fleet import Gates
@@ -112,7 +113,7 @@ def _answer(claim: Claim, run: Run, span: Span, what: str, *, apart: tuple[str, 
         relation=Relation.OTHER_CONDITIONS if apart else _held(claim, span),
         span=span,
         what=what,
-        speaks_for=_speaks_for(run),
+        speaks_for=speaks_for(run),
         run=run.id,
         samples=samples,
         apart=apart,
@@ -163,10 +164,3 @@ def _value(metric: Metric | None) -> Span | None:
 
 def _fewest(*metrics: Metric | None) -> int:
     return min((len(metric.samples) for metric in metrics if metric is not None and metric.samples), default=0)
-
-
-def _speaks_for(run: Run) -> str:
-    device = "no device told" if isinstance(run.device, Missing) else run.device.full_name or run.device.name
-    runtime = "no runtime told" if isinstance(run.runtime, Missing) else run.runtime.name
-    version = "" if isinstance(run.runtime, Missing) or isinstance(run.runtime.version, Missing) else f" {run.runtime.version}"
-    return f"{device}, {runtime}{version}"

@@ -21,11 +21,11 @@ from gen.planners import decode_roofline, kv_capacity, parallelism, speculation
 from gen.planners.plan import Plan, Span, Worked
 from gen.techniques import RULES
 from gen.techniques.grounds import bench_told, prices
-from gen.techniques.wording import runtime_title
+from gen.techniques.wording import runtime_title, speaks_for
 from gen.verdict import compare
 from gen.view import LOCAL, Bench, ServiceView, Sighting, View, shown
 from probes.errors import UsageError
-from probes.evidence import Arm, Missing, ProvenanceKind, Run, Scalar, Technique
+from probes.evidence import Arm, ProvenanceKind, Run, Scalar, Technique
 
 SOURCE = "what if"
 _WHOLE, _NUMBER = re.compile(r"[+-]?\d+"), re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
@@ -248,7 +248,7 @@ def _evidence(corpus: Corpus, seen: View, service: ServiceView, changes: Iterabl
             if run.validity.valid and run.date <= seen.on:
                 said = [*_tried(run, change), *_benched(seen, run, change)]
                 yield from (
-                    Evidence(run=run.id, day=run.date, speaks_for=_speaks_for(run), here=run.id in own, said=one)
+                    Evidence(run=run.id, day=run.date, speaks_for=speaks_for(run), here=run.id in own, said=one)
                     for one in said
                 )
 
@@ -287,13 +287,6 @@ def _other_way(change: Change, baseline: Arm) -> str:
     return " The value asked about is that of the baseline." if change.control in baseline.settings and same_value(
         baseline.settings[change.control], change.value
     ) else ""  # fmt: skip
-
-
-def _speaks_for(run: Run) -> str:
-    device = "no device told" if isinstance(run.device, Missing) else f"{run.device.full_name or run.device.name}"
-    version = "" if isinstance(run.runtime, Missing) or isinstance(run.runtime.version, Missing) else f" {run.runtime.version}"
-    runtime = "no runtime told" if isinstance(run.runtime, Missing) else f"{run.runtime.name}{version}"
-    return f"{device}, {runtime}"
 
 
 def _measure(corpus: Corpus, service: ServiceView, changes: Iterable[Change], *, local: bool) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from gen.knowledge.schema import KnownConflict
 from gen.markdown import NOTHING, Markdown, line, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
-from probes.evidence import Capability, CapabilityState, Missing, Run
+from gen.techniques.wording import speaks_for
+from probes.evidence import Capability, CapabilityState, Run
 
 
 def tried(atlas: Atlas, conflict: KnownConflict, here: str) -> Markdown:
@@ -23,7 +24,7 @@ def tried(atlas: Atlas, conflict: KnownConflict, here: str) -> Markdown:
             text(f"{one.name} {one.requested}"),
             span(sentence(one.effect or one.words), "words") if one.effect or one.words else NOTHING,
             span(
-                line(text(_speaks_for(run)), dated(run.date, atlas.today, limit), atlas.run(here, run.id, text("run"))), "note"
+                line(text(speaks_for(run)), dated(run.date, atlas.today, limit), atlas.run(here, run.id, text("run"))), "note"
             ),
         )
         for run, one in found
@@ -39,14 +40,7 @@ def _trials(atlas: Atlas, conflict: KnownConflict) -> Iterator[tuple[Run, Capabi
             continue
         for one in run.capabilities:
             meant = any(one.name == trial.name and trial.asked in one.requested for trial in conflict.tried)
-            key = (_speaks_for(run), one.name, one.requested)
+            key = (speaks_for(run), one.name, one.requested)
             if meant and one.state is not CapabilityState.SKIPPED and key not in seen:
                 seen.add(key)
                 yield run, one
-
-
-def _speaks_for(run: Run) -> str:
-    device = "no device told" if isinstance(run.device, Missing) else run.device.full_name or run.device.name
-    runtime = "no runtime told" if isinstance(run.runtime, Missing) else run.runtime.name
-    version = "" if isinstance(run.runtime, Missing) or isinstance(run.runtime.version, Missing) else f" {run.runtime.version}"
-    return f"{device}, {runtime}{version}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from gen.knowledge.schema import ENGINE_TITLES
 from gen.versions import known_version
 from gen.view import ServiceView, View
+from probes.evidence import Missing, Run
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _FEW = 3
@@ -34,6 +35,14 @@ def runtime_title(service: ServiceView) -> str:
     known = known_version(service.version)
     release = service.version if known is None else ".".join(map(str, known.numbers))
     return f"{name} {release}" if release else name
+
+
+def speaks_for(run: Run) -> str:
+    """Name the device, the runtime and its version that a measurement speaks for."""
+    device = "no device told" if isinstance(run.device, Missing) else run.device.full_name or run.device.name
+    runtime = "no runtime told" if isinstance(run.runtime, Missing) else run.runtime.name
+    version = "" if isinstance(run.runtime, Missing) or isinstance(run.runtime.version, Missing) else f" {run.runtime.version}"
+    return f"{device}, {runtime}{version}"
 
 
 def titles(services: Iterable[ServiceView]) -> str:
