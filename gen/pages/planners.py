@@ -188,10 +188,9 @@ def _span(value: Span) -> Markdown:
 
 
 def _given(atlas: Atlas, one: Given) -> Markdown:
-    how = known(one.known) if one.known else span(text("assumed"), "absent")
     where = atlas.run(HERE, one.run, text("run")) if one.run else _where(atlas, one.source)
     size = text(f"n = {one.samples}") if one.samples > 1 else NOTHING
-    return line(text(f"{one.name}:"), _span(one.span), how, span(line(size, where), "note"))
+    return line(text(f"{one.name}:"), _span(one.span), known(one.known), span(line(size, where), "note"))
 
 
 def _where(atlas: Atlas, source: str) -> Markdown:

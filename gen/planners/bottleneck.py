@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gen.planners import load
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived
 from gen.planners.tree import Answer, Leaf, Path, Question, Reply, walk
@@ -30,7 +32,7 @@ TREE = Question(
     yes=MEMORY,
     no=Question(
         name="tail",
-        text="Under load, is the 99th percentile of latency more than 3 times the median?",
+        text=f"Under load, is the 99th percentile of latency more than {load.FAR_TAIL:g} times the median?",
         yes=Question(name="queue", text="Does the queue grow?", yes=QUEUEING, no=MEMORY),
         no=_TIME,
     ),
@@ -42,30 +44,24 @@ def plan(_view: View, service: ServiceView) -> Plan:
     shares = _shares(service)
     if shares is None:
         gap = Gap(name="time of requests", fill=f"nox -s probe -- --service {service.name}, or python -m probes load")
-        return Plan(planner=Planner.BOTTLENECK, subject=service.name, title=service.title, gaps=(gap,))
-    run, ttft, latency, first, after = shares
-    known, size = ProvenanceKind.MEASURED, load.size
+        return Plan(planner=Planner.BOTTLENECK, subject=service.name, gaps=(gap,))
+    run, known = shares.run, ProvenanceKind.MEASURED
     gaps = () if load.tail_ratio(service) is not None else (
         Gap(name="latency under load", fill=f"at least {load.FEWEST_FOR_TAIL} requests: python -m probes load"),
     )  # fmt: skip
     return Plan(
         planner=Planner.BOTTLENECK,
         subject=service.name,
-        title=service.title,
-        given=(
-            Given(name="time to first token", span=ttft, known=known, source="ttft_s", run=run.id, samples=size(run, "ttft_s")),
-            Given(
-                name="time of a request",
-                span=latency,
-                known=known,
-                source="latency_s",
-                run=run.id,
-                samples=size(run, "latency_s"),
-            ),
+        given=tuple(
+            Given(name=name, span=span, known=known, source=source, run=run.id, samples=load.size(run, source))
+            for name, span, source in (
+                ("time to first token", shares.ttft, "ttft_s"),
+                ("time of a request", shares.latency, "latency_s"),
+            )
         ),
         worked=(
-            Worked(name=PREFILL, span=first, formula=FORMULA),
-            Worked(name=DECODE, span=after, formula="the rest of the request"),
+            Worked(name=PREFILL, span=shares.first, formula=FORMULA),
+            Worked(name=DECODE, span=shares.after, formula="the rest of the request"),
         ),
         gaps=gaps,
         sources=("llm-inference-skill-hub",),
@@ -77,8 +73,8 @@ def decide(service: ServiceView) -> Path:
     """Walk the tree for one service with what its requests measured."""
     shares = _shares(service)
     unmeasured = Answer(reply=Reply.UNKNOWN, because="requests to it would tell: python -m probes load")
-    first = _most(shares[3], "of the time pass until the first token") if shares else unmeasured
-    after = _most(shares[4], "of the time pass after it") if shares else unmeasured
+    first = _most(shares.first, "of the time pass until the first token") if shares else unmeasured
+    after = _most(shares.after, "of the time pass after it") if shares else unmeasured
     return walk(
         TREE,
         {
@@ -92,14 +88,25 @@ def decide(service: ServiceView) -> Path:
     )
 
 
-def _shares(service: ServiceView) -> tuple[Run, Span, Span, Span, Span] | None:
-    """Give the run, its times and both shares; both times have to come from one run."""
+@dataclass(frozen=True, kw_only=True)
+class _Shares:
+    """The times of the requests of one run, and the shares before and after the first token."""
+
+    run: Run
+    ttft: Span
+    latency: Span
+    first: Span
+    after: Span
+
+
+def _shares(service: ServiceView) -> _Shares | None:
+    """Share out the time of the newest run that measured both times."""
     for run in load.asking(service):
         ttft, latency = load.samples(run, "ttft_s"), load.samples(run, "latency_s")
         if ttft is not None and latency is not None and latency.low > 0:
             first = derived("share", lambda one, whole: min(1.0, one / whole), ttft, latency)
             after = derived("share", lambda share: 1 - share, first)
-            return run, ttft, latency, first, after
+            return _Shares(run=run, ttft=ttft, latency=latency, first=first, after=after)
     return None
 
 

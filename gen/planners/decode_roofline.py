@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from gen.planners import load
 from gen.planners.kv_capacity import PER_TOKEN, weigh
 from gen.planners.model import shape_of
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived, exactly, of_metric
 from gen.view import ServiceView, View, of_its_release
-from probes.evidence import ProvenanceKind, Run
+from probes.evidence import ProvenanceKind, Run, RunKind
 
 BENCHMARK = "memory-bandwidth"
 CONTEXTS = (0, 2048, 8192, 32768)
@@ -54,23 +57,20 @@ def plan(view: View, service: ServiceView) -> Plan:
                 span=limit_tok_s(speed.span, shape.weight_bytes.span, per_token, context),
                 formula=FORMULA,
             )
-            for context in (CONTEXTS if kv is not None else CONTEXTS[:1])
+            for context in (shape.within(CONTEXTS) if kv is not None else CONTEXTS[:1])
         ]
-    reached, decoding = _reached(run, "share_of_limit"), _reached(run, "decode_tok_s")
-    if decoding is not None and worked:
-        worked.append(Worked(name=SPEED, span=decoding, formula="measured, one request at a time"))
-    if reached is not None and worked:
-        worked.append(Worked(name=REACHED, span=reached, formula="measured decode speed / limit, turn by turn"))
-    elif worked:
-        gaps.append(Gap(name=REACHED, fill=f"measured decode speed: nox -s probe -- --service {service.name}"))
+        reached = list(_reached(service, run, worked[0].span))
+        worked += reached
+        if not reached:
+            gaps.append(Gap(name=REACHED, fill=f"measured decode speed: nox -s probe -- --service {service.name}"))
+    nominal = speed is not None and speed.known is ProvenanceKind.DOCUMENTED
     return Plan(
         planner=Planner.DECODE_ROOFLINE,
         subject=service.name,
-        title=service.title,
         given=tuple(given),
         worked=tuple(worked),
         gaps=tuple(gaps),
-        sources=tuple(card.source for card in view.cards_known(service)) if run is None else (),
+        sources=tuple(dict.fromkeys(card.source for card in view.cards_known(service))) if nominal else (),
         notes=(
             "One sequence and a dense model: a batch reads the weights once for all of its sequences, and a token reads only "
             "those experts of a mixture that it is sent to, so both may be faster.",
@@ -78,9 +78,22 @@ def plan(view: View, service: ServiceView) -> Plan:
     )
 
 
-def _reached(run: Run | None, name: str) -> Span | None:
-    metric = None if run is None else run.metric(name)
-    return None if metric is None else of_metric(metric)
+def _reached(service: ServiceView, run: Run | None, limit: Span) -> Iterator[Worked]:
+    """Tell how fast it decoded: beside its memory in one benchmark, else when the service was asked a request at a time."""
+    share = None if run is None else of_metric(run.metric("share_of_limit"))
+    decoding = _asked(service) if run is None or share is None else of_metric(run.metric("decode_tok_s"))
+    if decoding is not None:
+        yield Worked(name=SPEED, span=decoding, formula="measured, one request at a time")
+    if share is not None:
+        yield Worked(name=REACHED, span=share, formula="measured decode speed / limit, turn by turn")
+    elif decoding is not None:
+        part = derived("share", lambda speed, most: speed / most, decoding, limit)
+        yield Worked(name=REACHED, span=part, formula="measured decode speed / limit with an empty cache")
+
+
+def _asked(service: ServiceView) -> Span | None:
+    alone = (run for run in load.asking(service) if run.kind is RunKind.ENDPOINT)
+    return next((span for run in alone if (span := load.samples(run, "decode_tok_s")) is not None), None)
 
 
 def _measured(service: ServiceView) -> Run | None:
@@ -90,12 +103,11 @@ def _measured(service: ServiceView) -> Run | None:
 
 def _speed(view: View, service: ServiceView, run: Run | None) -> Given | None:
     """Take the measured speed of reading, or of copying where a device offers nothing else, before the maker's word."""
-    for name in ("memory_read_bytes_s", "memory_copy_bytes_s") if run is not None else ():
-        metric = run.metric(name) if run is not None else None
-        span = None if metric is None else of_metric(metric)
-        if run is not None and metric is not None and span is not None:
-            known, size = ProvenanceKind.MEASURED, len(metric.samples)
-            return Given(name="speed of memory", span=span, known=known, source=name, run=run.id, samples=size)
+    for name in ("memory_read_bytes_s", "memory_copy_bytes_s"):
+        span = None if run is None else load.samples(run, name)
+        if run is not None and span is not None:
+            known, n = ProvenanceKind.MEASURED, load.size(run, name)
+            return Given(name="speed of memory", span=span, known=known, source=name, run=run.id, samples=n)
     cards = view.cards_known(service)
     if not cards:
         return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gen.planners.kv_capacity import PER_TOKEN, weigh
 from gen.planners.load import FAR_TAIL, most_tok_s, prefill_tok_s, prompt_spread, tail_ratio
+from gen.planners.model import shape_of
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived, exactly
 from gen.planners.tree import Answer, Leaf, Path, Question, Reply, walk
 from gen.view import ServiceView, View
 from probes.evidence import ProvenanceKind
-from probes.fleet import ServiceKind
 
 PROMPTS = (512, 2048, 8192)
 FEWEST_CARDS, MUCH_TOK_S, MIXED = 4, 10_000, 4.0
@@ -63,12 +63,13 @@ def plan(view: View, service: ServiceView) -> Plan:
     worked: list[Worked] = []
     kv = weigh(view, service).token
     link, prefill = view.fleet.topology.interconnect_gbit_s, prefill_tok_s(service)
+    prompts = shape_of(service).within(PROMPTS)
     if kv is None:
         gaps.append(Gap(name=PER_TOKEN, fill="as for the KV capacity: layers, KV heads, head size and KV precision"))
     else:
         given.append(kv)
         size = kv.span
-        for prompt in PROMPTS:
+        for prompt in prompts:
             moved = derived("B", lambda one, tokens=prompt: one * tokens, size)
             worked.append(Worked(name=f"{MOVED} of {prompt} tokens", span=moved, formula="KV cache per token x tokens"))
     if link is None or view.local:
@@ -78,7 +79,7 @@ def plan(view: View, service: ServiceView) -> Plan:
         given.append(Given(name="link", span=speed, known=ProvenanceKind.DECLARED, source="topology.interconnect_gbit_s"))
         if kv is not None:
             worked += [
-                Worked(name=f"{TAKES} for {n} tokens", span=transfer_s(kv.span, n, speed), formula=FORMULA) for n in PROMPTS
+                Worked(name=f"{TAKES} for {n} tokens", span=transfer_s(kv.span, n, speed), formula=FORMULA) for n in prompts
             ]
     if prefill is None:
         gaps.append(Gap(name="prefill speed", fill=f"nox -s probe -- --service {service.name}"))
@@ -90,12 +91,11 @@ def plan(view: View, service: ServiceView) -> Plan:
                 span=derived("s", lambda speed, tokens=n: tokens / speed, prefill.span),
                 formula="tokens of the prompt / prefill speed",
             )
-            for n in PROMPTS
+            for n in prompts
         ]
     return Plan(
         planner=Planner.DISAGGREGATION,
         subject=service.name,
-        title=service.title,
         given=tuple(given),
         worked=tuple(worked),
         gaps=tuple(gaps),
@@ -159,10 +159,9 @@ def _batch(view: View) -> Answer:
 
 
 def _wishes(view: View) -> dict[str, Answer]:
-    text = [service for service in view.services if service.kind is ServiceKind.TEXT_GENERATION]
-    found = [speed for service in text if (speed := most_tok_s(service)) is not None]
-    tails = [ratio for service in text if (ratio := tail_ratio(service)) is not None]
-    mixes = [mix for service in text if (mix := prompt_spread(service)) is not None]
+    found = [speed for service in view.text if (speed := most_tok_s(service)) is not None]
+    tails = [ratio for service in view.text if (ratio := tail_ratio(service)) is not None]
+    mixes = [mix for service in view.text if (mix := prompt_spread(service)) is not None]
     again = "a load on the services would tell: python -m probes load"
     return {
         "throughput": _over(sum(found) if found else None, MUCH_TOK_S, "tok/s measured over all services", again),

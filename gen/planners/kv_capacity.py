@@ -133,7 +133,7 @@ def plan(view: View, service: ServiceView) -> Plan:
         how = "as the engine counted it" if counted else FORMULA
         worked.append(Worked(name=PER_TOKEN, span=weighed.token.span, formula=how))
     if weighed.token is not None and isinstance(pool, Given) and device is not None:
-        block, longest = BLOCK_TOKENS[device], shape_of(service).context_tokens
+        block = BLOCK_TOKENS[device]
         tokens = tokens_held(pool.span, weighed.token.span, block)
         worked.append(Worked(name=TOKENS, span=tokens, formula=HELD))
         worked += [
@@ -142,8 +142,7 @@ def plan(view: View, service: ServiceView) -> Plan:
                 span=sequences_held(tokens, context, block),
                 formula="tokens in the pool / whole blocks of a sequence",
             )
-            for context in CONTEXTS
-            if longest is None or context <= longest.span.value
+            for context in shape_of(service).within(CONTEXTS)
         ]
         if sequences is not None and isinstance(sequences.value, int) and sequences.value > 0:
             bound = sighted(sequences, "sequences at once", sequences.value, "sequences")
@@ -153,7 +152,6 @@ def plan(view: View, service: ServiceView) -> Plan:
     return Plan(
         planner=Planner.KV_CAPACITY,
         subject=service.name,
-        title=service.title,
         lead=TOKENS,
         given=tuple(given),
         worked=tuple(worked),

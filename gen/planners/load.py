@@ -74,7 +74,8 @@ def prefill_tok_s(service: ServiceView) -> Given | None:
     told = median_of(service, "prefill_tok_s")
     if told is not None:
         run, span = told
-        return Given(name="prefill speed", span=span, known=ProvenanceKind.MEASURED, source="prefill_tok_s", run=run.id)
+        known, source = ProvenanceKind.MEASURED, "prefill_tok_s"
+        return Given(name="prefill speed", span=span, known=known, source=source, run=run.id, samples=size(run, source))
     runs = [
         run
         for run in service.runs
@@ -84,12 +85,12 @@ def prefill_tok_s(service: ServiceView) -> Given | None:
         lengths = () if isinstance(run.load, Missing) or isinstance(run.load.prompt_tokens, Missing) else run.load.prompt_tokens
         cold = next((arm.name for arm in run.arms if arm.role == "baseline"), "")
         metric = run.metric("ttft_s", cold)
-        first = None if metric is None else of_metric(metric)
+        first = of_metric(metric)
         if metric is not None and first is not None and len(set(lengths)) == 1:
             speed = derived("tok/s", lambda seconds, tokens=lengths[0]: tokens / seconds, first)
             source = f"{lengths[0]} tokens by their time to the first token, {cold}"
-            known, size = ProvenanceKind.MEASURED, len(metric.samples)
-            return Given(name="prefill speed", span=speed, known=known, source=source, run=run.id, samples=size)
+            known, n = ProvenanceKind.MEASURED, len(metric.samples)
+            return Given(name="prefill speed", span=speed, known=known, source=source, run=run.id, samples=n)
     return None
 
 

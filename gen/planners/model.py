@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -33,6 +33,11 @@ class Shape:
     context_tokens: Given | None = None
     weight_bytes: Given | None = None
     measured_kv: Mapping[str, Given] | None = None
+
+    def within(self, contexts: Iterable[int]) -> tuple[int, ...]:
+        """Keep to the contexts that the model was trained for, as far as that is known."""
+        longest = self.context_tokens
+        return tuple(one for one in contexts if longest is None or one <= longest.span.value)
 
 
 def shape_of(service: ServiceView) -> Shape:

@@ -39,7 +39,6 @@ def plan(view: View, service: ServiceView) -> Plan:
     return Plan(
         planner=Planner.PARALLELISM,
         subject=service.name,
-        title=service.title,
         lead=LEFT,
         given=found.given,
         worked=found.worked,

@@ -58,9 +58,9 @@ def between(low: float, high: float, unit: str) -> Span:
     return Span(low=low, value=(low + high) / 2, high=high, unit=unit)
 
 
-def of_metric(metric: Metric) -> Span | None:
+def of_metric(metric: Metric | None) -> Span | None:
     """Give the median of samples with its bounds; None where there are none."""
-    if not metric.samples:
+    if metric is None or not metric.samples:
         return None
     one = spread(metric.samples, metric.per)
     return Span(low=one.low, value=one.median, high=one.high, unit=metric.unit)
@@ -80,14 +80,14 @@ def whole(span: Span) -> Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """One input. `known` is None for what the planner assumes; `source` says where it stands, `run` which evidence it is.
+    """One input. `source` says where it stands, `run` which evidence it is.
 
     `samples` is how many a measured median rests on, 0 for what is no median.
     """
 
     name: str
     span: Span
-    known: ProvenanceKind | None
+    known: ProvenanceKind
     source: str
     run: str = ""
     samples: int = 0
@@ -119,7 +119,6 @@ class Plan:
 
     planner: Planner
     subject: str
-    title: str
     given: tuple[Given, ...] = ()
     worked: tuple[Worked, ...] = ()
     gaps: tuple[Gap, ...] = ()

@@ -99,7 +99,6 @@ def plan(view: View, service: ServiceView) -> Plan:
     return Plan(
         planner=Planner.SPECULATION,
         subject=service.name,
-        title=service.title,
         lead=PAYS_FROM if any(one.name == PAYS_FROM for one in worked) else LEFT,
         given=tuple(given),
         worked=tuple(worked),

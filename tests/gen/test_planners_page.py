@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gen.assess import assess
-from gen.corpus import Corpus
+from gen.corpus import read_corpus
 from gen.knowledge.claim import Figure
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.claims import claimed
@@ -20,7 +20,7 @@ from probes.evidence import Capability, CapabilityState, Device, Run, RunKind, R
 from tests.gen.ledger import NOVEMBER, knowledge, ledger
 from tests.gen.planners.test_kv_capacity import QWEN3_8B, reading
 from tests.gen.reading import read
-from tests.gen.specimens import micro_run, run
+from tests.gen.specimens import ROOT, micro_run, run
 
 TEXT = ("text-8b", "text-8b-b580", "text-30b", "text-gpt-oss", "text-27b", "text-4b")
 
@@ -141,7 +141,7 @@ def test_of_two_trials_on_one_device_and_release_the_newer_speaks() -> None:
     older, newer = trial(), trial()
     refused = newer.capabilities[0].model_copy(update={"state": CapabilityState.REFUSED, "effect": "", "words": "no longer"})
     later = run(RunKind.DEVICES, "cpu", minute=5, runtime=older.runtime, device=older.device, capabilities=(refused,))
-    corpus: Corpus = replace(ledger(), runs=(older, later))
+    corpus = replace(ledger(), runs=(older, later))
     conflict = next(one for one in knowledge().conflicts if one.id == "ovms.eagle3.prefix-caching-unsupported")
     shown = tried(Atlas(corpus=corpus, today=NOVEMBER), conflict, "techniques/x.md")
     assert "refused" in shown
@@ -149,9 +149,6 @@ def test_of_two_trials_on_one_device_and_release_the_newer_speaks() -> None:
 
 
 def test_every_trial_of_the_knowledge_base_is_one_that_the_probe_makes() -> None:
-    from gen.corpus import read_corpus
-    from tests.gen.specimens import ROOT
-
     asked = {(one.name, one.requested) for made in read_corpus(ROOT).runs for one in made.capabilities}
     for conflict in knowledge().conflicts:
         for wanted in conflict.tried:

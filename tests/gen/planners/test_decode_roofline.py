@@ -6,7 +6,7 @@ from gen.assess import view
 from gen.planners import decode_roofline
 from gen.planners.decode_roofline import limit_tok_s
 from gen.planners.plan import exactly
-from probes.evidence import Device, Direction, Metric, Per, ProvenanceKind, Run, RunKind, Runtime
+from probes.evidence import Device, Direction, FleetScope, Metric, Per, ProvenanceKind, Run, RunKind, Runtime
 from tests.gen.ledger import NOVEMBER, ledger
 from tests.gen.specimens import FINGERPRINT, micro_run, run
 
@@ -29,7 +29,7 @@ def test_the_b580_service_is_bounded_by_the_makers_figure_and_its_declared_size(
     assert (limit.low, limit.high) == (91.2, 114.0)
     assert {given.known for given in plan.given} == {ProvenanceKind.DOCUMENTED, ProvenanceKind.DECLARED}
     assert [gap.name for gap in plan.gaps] == ["KV cache per token", decode_roofline.REACHED]
-    assert plan.sources == ("arc-b580-figures", "arc-b580-figures")
+    assert plan.sources == ("arc-b580-figures",)
 
 
 def metric(name: str, unit: str, *samples: float) -> Metric:
@@ -54,6 +54,23 @@ def test_measured_memory_speaks_before_the_maker_and_gives_the_share_reached() -
     assert reached is not None
     assert (reached.low, reached.high) == (0.29, 0.33)
     assert plan.given[0].known is ProvenanceKind.MEASURED
+
+
+def test_a_service_that_was_asked_shows_the_share_of_the_makers_limit_that_it_reached() -> None:
+    """91.2 to 114 tokens a second are allowed; 57 of them are 50 to 62.5 %."""
+    asked = run(
+        RunKind.ENDPOINT,
+        SERVICE,
+        scope=FleetScope(service=SERVICE),
+        metrics=(metric("decode_tok_s", "tok/s", *[57.0] * 6),),
+    )
+    one = view(ledger(runs=(asked,)), "fleet", NOVEMBER)
+    plan = decode_roofline.plan(one, next(item for item in one.services if item.name == SERVICE))
+    reached = plan.result(decode_roofline.REACHED)
+    assert plan.result(decode_roofline.SPEED) == exactly(57.0, "tok/s")
+    assert reached is not None
+    assert (reached.low, reached.high) == (0.5, 0.625)
+    assert [gap.name for gap in plan.gaps] == ["KV cache per token"]
 
 
 def test_a_measurement_of_another_release_says_nothing_of_this_one() -> None:

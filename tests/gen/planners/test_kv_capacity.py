@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gen.assess import view
-from gen.corpus import Corpus
-from gen.planners import kv_capacity
+from gen.corpus import read_corpus
+from gen.planners import decode_roofline, disaggregation, kv_capacity
 from gen.planners.kv_capacity import GIB, bytes_per_token, sequences_held, tokens_held
 from gen.planners.plan import Plan, Span, exactly
 from gen.view import ServiceView, View
@@ -140,6 +140,17 @@ def test_a_declared_shape_works_the_pool_out_with_the_place_of_each_number() -> 
     assert {one.source for one in plan.given} >= {"model/config.json: layers", "model/config.json: kv_heads"}
 
 
+def test_no_planner_goes_beyond_the_context_that_a_model_was_trained_for() -> None:
+    short = reading("text-8b-b580", **QWEN3_8B, context_tokens=4096)
+    names = [
+        one.name
+        for planner in (kv_capacity, decode_roofline, disaggregation)
+        for one in planner.plan(*seen(short, service="text-8b-b580")).worked
+    ]
+    assert "limit with 2048 tokens in the cache" in names
+    assert not [name for name in names if "8192" in name or "32768" in name]
+
+
 def test_one_missing_number_is_the_only_gap() -> None:
     plan = planned(reading(layers=36, head_size=128))
     assert [gap.name for gap in plan.gaps] == ["kv_heads"]
@@ -154,11 +165,8 @@ def test_a_damaged_number_counts_as_missing() -> None:
 
 
 def test_the_shipped_evidence_sizes_the_embedded_pool_by_what_the_engine_counted() -> None:
-    from gen.corpus import read_corpus
-
-    corpus: Corpus = read_corpus(ROOT)
-    (scope,) = [f"local-{name}" for name in corpus.fingerprints()][:1]
-    one = view(corpus, scope, NOVEMBER)
+    corpus = read_corpus(ROOT)
+    one = view(corpus, f"local-{corpus.fingerprints()[0]}", NOVEMBER)
     plan = kv_capacity.plan(one, one.services[0])
     tokens = plan.result(kv_capacity.TOKENS)
     assert plan.result(kv_capacity.PER_TOKEN) == exactly(13_680, "B")

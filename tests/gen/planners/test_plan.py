@@ -33,4 +33,4 @@ def test_bounds_in_the_wrong_order_are_refused() -> None:
 
 def test_a_plan_without_result_and_gap_is_refused() -> None:
     with pytest.raises(ValueError, match="a result, or what is missing"):
-        Plan(planner=Planner.KV_CAPACITY, subject="x", title="X")
+        Plan(planner=Planner.KV_CAPACITY, subject="x")

@@ -8,9 +8,10 @@ import pytest
 
 from gen.assess import view
 from gen.planners import bottleneck, disaggregation, parallelism
+from gen.planners.plan import exactly
 from gen.planners.tree import Answer, Leaf, Path, Question, Reply, leaves, walk
 from gen.view import ServiceView, View
-from probes.evidence import Direction, Metric, Per, Run, RunKind
+from probes.evidence import Direction, FleetScope, Metric, Per, Run, RunKind
 from probes.fleet import Fleet, Topology
 from tests.gen.ledger import NOVEMBER, inventory, ledger
 from tests.gen.planners.test_kv_capacity import QWEN3_8B, reading
@@ -78,8 +79,6 @@ def test_fewer_than_four_cards_end_it_at_once() -> None:
 
 
 def loaded(service: str, metrics: tuple[Metric, ...]) -> Run:
-    from probes.evidence import FleetScope
-
     return run(RunKind.LOAD, service, scope=FleetScope(service=service), metrics=metrics)
 
 
@@ -104,8 +103,6 @@ def test_two_pools_and_a_link_lead_on_to_what_only_a_measurement_tells() -> None
 
 def test_moving_a_cache_by_hand() -> None:
     """128 KiB x 8192 tokens are 1 GiB, 8.59 Gbit: 86 ms at 100 Gbit/s."""
-    from gen.planners.plan import exactly
-
     span = disaggregation.transfer_s(exactly(131_072, "B"), 8192, exactly(100, "Gbit/s"))
     assert span.value == pytest.approx(2**30 * 8 / 1e11)
 
