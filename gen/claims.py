@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gen.knowledge.claim import Arithmetic, Claim
-from gen.knowledge.schema import Engine, same_value
-from gen.planners.kv_capacity import bytes_per_token
+from gen.knowledge.schema import ENGINES, Engine, same_value
+from gen.planners.kv_capacity import GIB, bytes_per_token
 from gen.planners.model import KV_BYTES, counted_kv
-from gen.planners.plan import Span, exactly, of_metric
+from gen.planners.plan import Span, derived, exactly, of_metric
 from gen.techniques.wording import speaks_for
 from gen.verdict import compare
 from probes.evidence import Arm, Direction, Metric, Missing, Run, RunKind, Scalar
 from probes.fleet import Gates
 
-GIB = 2**30
-_ENGINES = {"openvino-genai": Engine.OPENVINO_GENAI, "openvino-genai (embedded)": Engine.OPENVINO_GENAI}
+# A service names its runtime as the inventory does, a benchmark the engine that it loads.
+_ENGINES = {engine.value: engine for engine in Engine} | {name.value: engine for name, engine in ENGINES.items()}
 
 
 class Relation(StrEnum):
@@ -45,7 +45,7 @@ class Answer:
 def answers(claim: Claim, runs: Iterable[Run], gates: Gates) -> tuple[Answer, ...]:
     """Hold a claim against every valid run that speaks to it, the newest of each device and runtime."""
     if claim.arithmetic is not None:
-        return (_worked_out(claim, claim.arithmetic),)
+        return tuple(_worked_out(claim, claim.arithmetic))
     found: dict[tuple[str, str], Answer] = {}
     speaking = (run for run in runs if run.validity.valid and _may_speak(claim, run))
     for run in sorted(speaking, key=lambda run: (run.started_at, run.id)):
@@ -67,15 +67,17 @@ def relation(found: Iterable[Answer]) -> Relation:
     return next((one for one in order if one in seen), Relation.NOT_MEASURED)
 
 
-def _worked_out(claim: Claim, shape: Arithmetic) -> Answer:
+def _worked_out(claim: Claim, shape: Arithmetic) -> Iterator[Answer]:
+    """Size the cache of a published shape; nothing where the layout of its precision is not known."""
     token = bytes_per_token(shape.layers, shape.kv_heads, shape.head_size, shape.precision, "gpu")
-    size = 0.0 if token is None else token.value * shape.sequences * shape.context_tokens / GIB
-    span = exactly(size, "GiB")
+    if token is None:
+        return
+    span = derived("GiB", lambda size: size * shape.sequences * shape.context_tokens / GIB, token)
     what = (
         f"2 x {shape.layers} layers x {shape.kv_heads} KV heads x {shape.head_size} x {shape.precision}, "
         f"{shape.sequences} x {shape.context_tokens} tokens"
     )
-    return Answer(relation=_held(claim, span), span=span, what=what)
+    yield Answer(relation=_held(claim, span), span=span, what=what)
 
 
 def _may_speak(claim: Claim, run: Run) -> bool:
@@ -102,7 +104,7 @@ def _of_run(claim: Claim, run: Run, gates: Gates) -> Iterator[Answer]:
     for arm in run.arms:
         if arm.role == "candidate" and baseline is not None and _is_meant(arm, answered.candidate):
             one, two = run.metric(answered.metric, baseline.name), run.metric(answered.metric, arm.name)
-            span = _value(two) if answered.reads == "value" else _improvement(one, two, gates)
+            span = of_metric(two) if answered.reads == "value" else _improvement(one, two, gates)
             if span is not None and two is not None:
                 what = arm.name if answered.reads == "value" else f"{arm.name} against {baseline.name}"
                 yield _answer(claim, run, span, f"{answered.metric}, {what}", apart=apart, samples=_fewest(one, two))
@@ -156,10 +158,6 @@ def _improvement(baseline: Metric | None, candidate: Metric | None, gates: Gates
     if candidate.direction is Direction.LOWER:
         return Span(low=1 / one.high, value=1 / middle, high=1 / one.low, unit="times")
     return Span(low=one.low, value=middle, high=one.high, unit="times")
-
-
-def _value(metric: Metric | None) -> Span | None:
-    return None if metric is None else of_metric(metric)
 
 
 def _fewest(*metrics: Metric | None) -> int:

@@ -16,7 +16,7 @@ class Figure(Model):
 
     low: float
     high: float | None = None
-    unit: Literal["times", "share", "tok/s", "GiB", "none"]
+    unit: Literal["times", "share", "tok/s", "GiB"]
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

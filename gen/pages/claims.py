@@ -121,19 +121,15 @@ def _row(atlas: Atlas, claim: Claim, found: Sequence[Answer]) -> tuple[Markdown,
 
 def claimed(figure: Figure) -> str:
     """Write the claimed number."""
-    low = quantity(figure.low, _unit(figure))
+    low = quantity(figure.low, figure.unit)
     if figure.high is None:
         return f"at least {low}"
-    return low if figure.low == figure.high else f"{low} to {quantity(figure.high, _unit(figure))}"
+    return low if figure.low == figure.high else f"{low} to {quantity(figure.high, figure.unit)}"
 
 
 def relation_chip(one: Relation) -> Markdown:
     """Show a relation as a chip with a shape of its own."""
     return span(text(one.value), "chip", f"chip-{_TONES[one]}")
-
-
-def _unit(figure: Figure) -> str:
-    return "" if figure.unit == "none" else figure.unit
 
 
 def _conditions(claim: Claim) -> Markdown:
