@@ -103,6 +103,7 @@ def whatif(corpus: Corpus, service: str, wanted: Mapping[str, str], on: date) ->
     before, after = (tuple(rule(one) for rule in RULES.values()) for one in (seen, then))
     old, new = _prices(seen, asked), _prices(then, supposedly)
     plans = [(plan(seen, asked), plan(then, supposedly)) for plan in _PLANNERS]
+    shifted = tuple(_shifted(plans))
     return Consequence(
         scope=seen.scope,
         service=asked,
@@ -111,8 +112,8 @@ def whatif(corpus: Corpus, service: str, wanted: Mapping[str, str], on: date) ->
         new_prices=tuple(one for key, one in new.items() if key not in old),
         gone_prices=tuple(one for key, one in old.items() if key not in new),
         standing_prices=tuple(one for key, one in new.items() if key in old and key in _of_technique(seen, changes)),
-        shifted=tuple(_shifted(plans)),
-        standing=plans[-1][1].worked if _drafts(changes) else (),
+        shifted=shifted,
+        standing=tuple(_standing(changes, plans[-1][1], shifted)),
         unknown=tuple(_unknown(changes, plans[0][1], plans[-1][1])),
         evidence=tuple(_evidence(corpus, seen, asked, changes)),
         before=before,
@@ -239,6 +240,13 @@ def _shifted(plans: Iterable[tuple[Plan, Plan]]) -> Iterator[Shifted]:
                 yield Shifted(planner=before.planner.value, name=name, before=old, after=new)
 
 
+def _standing(changes: Iterable[Change], drafting: Plan, shifted: Iterable[Shifted]) -> Iterator[Worked]:
+    """Give what a draft rests on, but for what a change moves."""
+    moving = {one.name for one in shifted}
+    if _drafts(changes):
+        yield from (one for one in drafting.worked if one.name not in moving)
+
+
 def _evidence(corpus: Corpus, seen: View, service: ServiceView, changes: Iterable[Change]) -> Iterator[Evidence]:
     everything = {run.id: run for run in corpus.runs + corpus.local_runs}
     runs = sorted(everything.values(), key=lambda run: (run.started_at, run.id), reverse=True)
@@ -248,8 +256,7 @@ def _evidence(corpus: Corpus, seen: View, service: ServiceView, changes: Iterabl
             if run.validity.valid and run.date <= seen.on:
                 said = [*_tried(run, change), *_benched(seen, run, change)]
                 yield from (
-                    Evidence(run=run.id, day=run.date, speaks_for=speaks_for(run), here=run.id in own, said=one)
-                    for one in said
+                    Evidence(run=run.id, day=run.date, speaks_for=speaks_for(run), here=run.id in own, said=one) for one in said
                 )
 
 
@@ -290,13 +297,18 @@ def _other_way(change: Change, baseline: Arm) -> str:
 
 
 def _measure(corpus: Corpus, service: ServiceView, changes: Iterable[Change], *, local: bool) -> tuple[str, ...]:
-    pairs = ",".join(f"{change.control}={shown(change.value)}" for change in changes)
-    stand_in = [change.control for change in changes if change.control in corpus.fleet.embedded.settings]
-    here = f"nox -s compare -- {EMBEDDED} {EMBEDDED}:{pairs}"
+    stand_in = _pairs(change for change in changes if change.control in corpus.fleet.embedded.settings)
+    here = f"nox -s compare -- {EMBEDDED} {EMBEDDED}:{stand_in}"
     if local:
         return (here,) if stand_in else ("nox -s probe -- micro devices",)
-    second = f"start a second instance with {pairs} beside it, then: nox -s compare -- {service.name} ADDRESS --allow-load"
+    second = (
+        f"start a second instance with {_pairs(changes)} beside it, then: nox -s compare -- {service.name} ADDRESS --allow-load"
+    )
     return (second, *((f"as a stand-in on this machine, which speaks for itself only: {here}",) if stand_in else ()))
+
+
+def _pairs(changes: Iterable[Change]) -> str:
+    return ",".join(f"{change.control}={shown(change.value)}" for change in changes)
 
 
 def _apply(service: ServiceView, changes: Iterable[Change], *, local: bool) -> Iterator[str]:
@@ -311,7 +323,9 @@ def _apply(service: ServiceView, changes: Iterable[Change], *, local: bool) -> I
 def _roll_back(changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         if change.before is None:
-            default = f", which leaves it at its default ({change.known.default})" if change.known.default else ""
+            # A default of several settings is told in one piece, and which part of it this one has is not known.
+            own = change.known.default if len(change.known.settings) == 1 else ""
+            default = f", which leaves it at its default ({own})" if own else ""
             yield f"take {change.control} out again{default}"
         else:
             yield f"set {change.control} back to {shown(change.before.value)} ({change.before.said(dated=True)})"

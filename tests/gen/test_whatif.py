@@ -127,6 +127,20 @@ def test_a_draft_is_told_what_memory_is_left_and_who_shares_the_card() -> None:
     assert not asked(max_num_seqs="8").standing
 
 
+def test_a_result_that_moves_is_not_told_as_one_that_stands() -> None:
+    found = asked("text-8b-b580", cache_size="4", draft_eagle3_mode="true")
+    moving = {one.name for one in found.shifted}
+    assert "memory left on Intel Arc B580" in moving
+    assert not moving & {one.name for one in found.standing}
+
+
+def test_a_stand_in_is_asked_for_what_it_can_be_set_to_alone() -> None:
+    both = asked(cache_size="4", draft_eagle3_mode="true").measure
+    assert "with cache_size=4,draft_eagle3_mode=true beside it" in both[0]
+    assert both[1].endswith("nox -s compare -- embedded embedded:cache_size=4")
+    assert len(asked(draft_eagle3_mode="true").measure) == 1
+
+
 def test_measured_services_are_judged_by_their_measurement(shipped: Corpus) -> None:
     found = asked("embedded", shipped, enable_prefix_caching="false")
     (cell,) = next(row for row in found.after if row.technique is Technique.PREFIX_CACHING).cells
@@ -134,11 +148,13 @@ def test_measured_services_are_judged_by_their_measurement(shipped: Corpus) -> N
     assert found.measure == ("nox -s compare -- embedded embedded:enable_prefix_caching=false",)
 
 
-def test_the_way_back_is_the_value_of_today() -> None:
+def test_the_way_back_is_the_value_of_today(shipped: Corpus) -> None:
     found = asked(max_num_seqs="32")
     assert found.roll_back == ("set max_num_seqs back to 16 (declared 16 (2026-07-10))",)
     (unset,) = asked(rest_workers="4").roll_back
     assert unset.startswith("take rest_workers out again, which leaves it at its default")
+    (one_of_many,) = asked("embedded", shipped, num_assistant_tokens="3").roll_back
+    assert one_of_many == "take num_assistant_tokens out again"
     assert any("--max_num_seqs" in step for step in found.apply)
 
 
