@@ -59,8 +59,11 @@ def acceptance_told(view: View) -> tuple[str, ...]:
     for device, price in _prices(view, speculation.ALONE):
         one = spread(price.needed.samples, price.needed.per)
         low, high = (needed_acceptance(bound, price.drafted) for bound in (one.low, one.high))
-        if low is None or high is None:
+        if low is None:
             told.append(f"{device}: not even a head that is always right pays at k={price.drafted}.")
+            continue
+        if high is None:
+            told.append(f"{device}: it is open whether a head that is always right pays at k={price.drafted}.")
             continue
         needed, likely = f"{quantity(low, 'share')} to {quantity(high, 'share')}", expected_tokens(_LIKELY, price.drafted)
         told.append(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
+
 from gen.assess import assess
 from gen.assessment import Assessment
 from gen.changes import compare
@@ -131,6 +133,19 @@ def test_how_many_requests_shared_the_batch_is_told() -> None:
     arms = tuple(arm.model_copy(update={"settings": {**arm.settings, "concurrency": 4}}) for arm in several.arms)
     found = assessed(several.model_copy(update={"subject": "speculative-break-even-batched", "arms": arms}))
     assert any(why.startswith("CPU, 4 requests at once: an EAGLE-3 head must reach 2.00") for why in found.why)
+
+
+@pytest.mark.parametrize(
+    ("times", "word"),
+    [
+        (1, "CPU: by (1 - a^(k+1)) / (1 - a) a draft pays from"),
+        (2, "CPU: it is open whether a head that is always right pays at k=3."),
+        (3, "CPU: not even a head that is always right pays at k=3."),
+    ],
+)
+def test_what_a_right_guess_is_worth_is_told_as_far_as_the_interval_allows(times: int, word: str) -> None:
+    """An interval of 1.9 to 2.1 tokens per step, then 3.8 to 4.2 and 5.7 to 6.3, where a perfect head brings 4."""
+    assert any(why.startswith(word) for why in assessed(shown(), measured([times * price for price in PRICES])).why)
 
 
 def test_another_price_moves_no_key() -> None:
