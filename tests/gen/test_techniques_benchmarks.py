@@ -15,8 +15,8 @@ from gen.knowledge import load_knowledge
 from gen.words import Decision, State
 from probes.evidence import Arm, Direction, Load, Metric, Missing, MissingReason, Per, Run, RunKind, Scalar, Technique
 from tests.gen.ledger import NOVEMBER, ledger
+from tests.gen.measured import CPU, GENAI, LOCAL, STEADY, endpoint, everything
 from tests.gen.specimens import run
-from tests.gen.test_techniques_measured import CPU, GENAI, LOCAL, STEADY, endpoint, everything
 
 Arms = Mapping[str, tuple[float, dict[str, Scalar]]]
 

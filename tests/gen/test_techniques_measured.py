@@ -1,15 +1,13 @@
-"""Evidence overrules declarations, speaks for its own scope and release, and noise moves no key."""
+"""What a machine measured overrules its declarations, speaks for itself and its release, and noise moves no key."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from gen.assess import assess, scopes
-from gen.assessment import Assessment, Cell
 from gen.words import Decision, State
 from probes.evidence import (
     Arm,
@@ -17,148 +15,38 @@ from probes.evidence import (
     CapabilityState,
     Device,
     Direction,
-    Endpoint,
-    EndpointState,
-    FleetScope,
     LocalScope,
     Metric,
     Missing,
     MissingReason,
     ModelFacts,
     Per,
-    Provenance,
     ProvenanceKind,
     Run,
     RunKind,
     Runtime,
-    Scalar,
-    Setting,
     Technique,
     Validity,
 )
-from tests.gen.ledger import JULY, NOVEMBER, inventory, ledger
-from tests.gen.specimens import FINGERPRINT, START, run
-
-LOCAL = f"local-{FINGERPRINT}"
-GENAI = Runtime(name="openvino-genai", version="2026.4.1.0-3408-ab01d1771e4")
-CPU = Device(name="CPU", full_name="Example CPU 3000")
-STEADY = (1.0, 1.002, 0.998, 1.001, 0.999, 1.003, 0.997)
-Rows = dict[Technique, Assessment]
-
-
-def local(*runs: Run) -> Rows:
-    return {row.technique: row for row in assess(ledger(local_runs=runs), LOCAL, NOVEMBER)}
-
-
-def fleet(*runs: Run) -> Rows:
-    return {row.technique: row for row in assess(ledger(runs=runs), "fleet", NOVEMBER)}
-
-
-def keys(rows: Rows) -> dict[Technique, dict[str, object]]:
-    return {technique: row.key() for technique, row in rows.items()}
-
-
-def cell(rows: Rows, technique: Technique, service: str = "embedded") -> Cell:
-    return next(cell for cell in rows[technique].cells if cell.service == service)
-
-
-def ab(
-    subject: str,
-    metric: str,
-    direction: Direction,
-    factor: float,
-    *,
-    samples: Sequence[float] = STEADY,
-    worse: str = "",
-    **fields: Any,
-) -> Run:
-    """An A/B run whose candidate's samples are the baseline's times a factor; `worse` names a metric that fails."""
-    unit = "s" if metric.endswith("_s") and not metric.endswith("tok_s") else "tok/s"
-
-    def of(name: str, arm: str, values: Sequence[float], way: Direction, unit: str) -> Metric:
-        return Metric(name=name, unit=unit, direction=way, per=Per.REPETITION, arm=arm, samples=tuple(values))
-
-    metrics = [of(metric, "off", samples, direction, unit), of(metric, "on", [v * factor for v in samples], direction, unit)]
-    if worse:
-        lower = Direction.LOWER
-        metrics += [of(worse, "off", [0.0] * 7, lower, "share"), of(worse, "on", [0.5] * 7, lower, "share")]
-    arms = (Arm(name="off", role="baseline"), Arm(name="on", role="candidate"))
-    values: dict[str, Any] = {"runtime": GENAI, "device": CPU, "arms": arms, "metrics": tuple(metrics), "minute": 20}
-    values |= fields
-    return run(values.pop("kind", RunKind.MICRO), subject, **values)
-
-
-def prefix(factor: float, **fields: Any) -> Run:
-    return ab("prefix-caching", "ttft_s", Direction.LOWER, factor, **fields)
-
-
-def batching(factor: float, **fields: Any) -> Run:
-    return ab("continuous-batching", "aggregate_tok_s", Direction.HIGHER, factor, **fields)
-
-
-def contract(subject: str, metric: str, direction: Direction, factor: float, /, **fields: Any) -> Run:
-    """A contract run; `off` and `on` are the settings of its sides."""
-    off, on = fields.pop("off"), fields.pop("on")
-    arms = (Arm(name="off", role="baseline", settings=off), Arm(name="on", role="candidate", settings=on))
-    values: dict[str, Any] = {"kind": RunKind.CONTRACT, "arms": arms, "minute": 30}
-    return ab(subject, metric, direction, factor, **(values | fields))
-
-
-def drafting(factor: float, service: str = "text-8b-b580", **fields: Any) -> Run:
-    ovms = Runtime(name="ovms", version="2026.2.0.1a2b3c4d")
-    off, on = {"draft_models_path": ""}, {"draft_models_path": "draft"}
-    values: dict[str, Any] = {"runtime": ovms, "scope": FleetScope(service=service), "off": off, "on": on}
-    return contract(service, "decode_tok_s", Direction.HIGHER, factor, **(values | fields))
-
-
-def caching(factor: float, **fields: Any) -> Run:
-    off, on = {"enable_prefix_caching": False}, {"enable_prefix_caching": True}
-    return contract("embedded", "ttft_s", Direction.LOWER, factor, **({"off": off, "on": on} | fields))
-
-
-def endpoint(seen_settings: dict[str, Scalar], *, subject: str = "embedded", **fields: Any) -> Run:
-    seen = Provenance(kind=ProvenanceKind.OBSERVED, date=START.date(), source="the endpoint")
-    return run(
-        RunKind.ENDPOINT,
-        subject,
-        **{
-            "minute": 10,
-            "runtime": GENAI,
-            "device": CPU,
-            "endpoint": Endpoint(url="http://127.0.0.1:8000", state=EndpointState.GENERATING),
-            "settings": tuple(
-                Setting(technique=Technique.PREFIX_CACHING, control=control, value=value, provenance=seen)
-                for control, value in seen_settings.items()
-            ),
-            **fields,
-        },
-    )
-
-
-def devices(states: dict[str, CapabilityState], *, minute: int = 0, words: str = "") -> Run:
-    return run(
-        RunKind.DEVICES,
-        "cpu",
-        minute=minute,
-        runtime=GENAI,
-        device=CPU,
-        capabilities=tuple(
-            Capability(name="KV_CACHE_PRECISION", technique=Technique.KV_CACHE, requested=value, state=state, words=words)
-            for value, state in states.items()
-        ),
-    )
-
-
-DECLARED = dict(inventory().embedded.settings)
-EFFECTIVE = {"u8": CapabilityState.EFFECTIVE, "u4": CapabilityState.EFFECTIVE, "bf16": CapabilityState.REFUSED}
-
-
-def everything(**changes: Any) -> tuple[Run, ...]:
-    model = ModelFacts(id="SmolLM2-135M-Instruct", quantization="Q8_0")
-    return (devices(EFFECTIVE), endpoint(DECLARED, model=model, **changes), prefix(0.2), batching(2.5))
-
-
-# A local machine
+from tests.gen.ledger import ledger
+from tests.gen.measured import (
+    CPU,
+    DECLARED,
+    EFFECTIVE,
+    GENAI,
+    LOCAL,
+    STEADY,
+    batching,
+    cell,
+    devices,
+    endpoint,
+    everything,
+    fleet,
+    keys,
+    local,
+    prefix,
+)
+from tests.gen.specimens import START, run
 
 
 def test_a_machine_that_was_measured_keeps_what_pays_and_says_how_it_knows() -> None:
@@ -387,160 +275,6 @@ def test_a_failed_benchmark_is_not_measured_with_its_reason() -> None:
     assert any("out of memory" in fact.text for fact in cell(rows, Technique.PREFIX_CACHING).facts)
 
 
-# The fleet
-
-
-def moved(after: Rows) -> set[tuple[Technique, str]]:
-    found = set()
-    for technique, row in fleet().items():
-        other = after[technique]
-        found |= {(technique, "row")} if row.key() != other.key() else set()
-        found |= {(technique, one.service) for one, two in zip(row.cells, other.cells, strict=True) if one != two}
-    return found
-
-
-@pytest.mark.parametrize(("factor", "decision"), [(0.5, Decision.KEEP), (1.5, Decision.INVESTIGATE), (1.0, Decision.NO_CHANGE)])
-def test_a_contract_run_decides_before_a_micro_benchmark(factor: float, decision: Decision) -> None:
-    rows = local(endpoint(DECLARED), prefix(0.2, minute=40), caching(factor))
-    found = cell(rows, Technique.PREFIX_CACHING)
-    assert found.decision is decision
-    fact = next(one for one in found.facts if one.provenance is ProvenanceKind.MEASURED)
-    assert ": With enable_prefix_caching true against enable_prefix_caching false: ttft_s" in fact.text
-
-
-def test_what_a_contract_run_has_measured_is_not_asked_for_again() -> None:
-    rows = local(endpoint({**DECLARED, "enable_prefix_caching": False}), caching(0.5))
-    assert rows[Technique.PREFIX_CACHING].decision is Decision.INVESTIGATE  # declared on, seen off
-    off = inventory().model_copy(
-        update={"embedded": inventory().embedded.model_copy(update={"settings": {**DECLARED, "enable_prefix_caching": False}})}
-    )
-    corpus = ledger(fleet=off, local_runs=(endpoint({**DECLARED, "enable_prefix_caching": False}), caching(0.5)))
-    row = next(one for one in assess(corpus, LOCAL, NOVEMBER) if one.technique is Technique.PREFIX_CACHING)
-    assert (row.decision, row.next_step) == (
-        Decision.ENABLE,
-        "Switch it on for Embedded SmolLM2-135M, and measure the same again: nox -s confirm.",
-    )
-
-
-def test_a_contract_run_with_the_technique_on_in_its_baseline_says_the_same() -> None:
-    off, on = {"enable_prefix_caching": True}, {"enable_prefix_caching": False}
-    turned = caching(2.0, off=off, on=on)
-    assert keys(local(endpoint(DECLARED), turned)) == keys(local(endpoint(DECLARED), caching(0.5)))
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"off": {"enable_prefix_caching": False, "max_num_seqs": 1}, "on": {"enable_prefix_caching": True, "max_num_seqs": 16}},
-        {"off": {"enable_prefix_caching": True}, "on": {"enable_prefix_caching": True}},
-        {"off": {"max_num_seqs": 1}, "on": {"max_num_seqs": 16}},
-        {"validity": Validity(valid=False, reasons=("the instrument fell behind",))},
-        {"runtime": Runtime(name="openvino-genai", version="2026.3.0"), "minute": 5},
-        {"samples": STEADY[:3]},
-    ],
-    ids=["two changes", "none", "another technique", "invalid", "another release", "too few"],
-)
-def test_a_contract_run_that_cannot_tell_leaves_the_decision_to_the_micro_benchmark(fields: dict[str, Any]) -> None:
-    assert keys(local(endpoint(DECLARED), prefix(0.2), caching(9.0, **fields))) == keys(local(endpoint(DECLARED), prefix(0.2)))
-
-
-@pytest.mark.parametrize("regression", ["stalled_streams", "device_resets", "oom_rate"])
-def test_a_gain_that_brings_failures_back_is_a_regression(regression: str) -> None:
-    rows = local(endpoint(DECLARED), caching(0.5, worse=regression))
-    assert cell(rows, Technique.PREFIX_CACHING).decision is Decision.INVESTIGATE
-
-
-SPECULATIVE = Technique.SPECULATIVE_DECODING
-
-
-@pytest.mark.parametrize(
-    ("factor", "decision", "word"),
-    [
-        (1.8, Decision.ENABLE, "where it was measured to pay"),
-        (1.0, Decision.DO_NOT_DEPLOY, "it does not pay"),
-        (0.6, Decision.DO_NOT_DEPLOY, "it does not pay"),
-    ],
-)
-def test_a_measured_draft_decides_speculative_decoding_and_nothing_else(factor: float, decision: Decision, word: str) -> None:
-    rows = fleet(drafting(factor))
-    assert moved(rows) == {(SPECULATIVE, "row"), (SPECULATIVE, "text-8b-b580")}
-    assert cell(rows, SPECULATIVE, "text-8b-b580").decision is decision
-    assert rows[SPECULATIVE].decision is decision
-    assert word in rows[SPECULATIVE].decision_text
-
-
-def test_an_inconclusive_draft_leaves_the_benchmark_open() -> None:
-    rows = fleet(drafting(1.5, samples=STEADY[:3]))
-    assert rows[SPECULATIVE].decision is Decision.BENCHMARK_FIRST
-
-
-def test_a_gain_still_minds_the_co_tenant() -> None:
-    assert "Jellyfin" in fleet(drafting(1.8))[SPECULATIVE].decision_text
-
-
-def test_a_draft_that_is_set_and_does_not_pay_is_investigated() -> None:
-    seen = endpoint(
-        {"draft_models_path": "draft", "draft_eagle3_mode": True},
-        subject="text-8b-b580",
-        scope=FleetScope(service="text-8b-b580"),
-        runtime=Runtime(name="ovms", version="2026.2"),
-    )
-    rows = fleet(seen, drafting(0.8))
-    assert cell(rows, SPECULATIVE, "text-8b-b580").state is State.ENABLED
-    assert rows[SPECULATIVE].decision is Decision.INVESTIGATE
-
-
-def observed(seen: dict[str, Scalar], version: str = "2026.2.0.1a2b3c4d", **fields: Any) -> Run:
-    scope = FleetScope(service="text-4b")
-    ovms = Runtime(name="ovms", version=version)
-    return endpoint(seen, subject="text-4b", **({"scope": scope, "runtime": ovms} | fields))
-
-
-def test_what_a_service_says_of_itself_replaces_what_was_declared() -> None:
-    rows = fleet(observed({"enable_prefix_caching": True}))
-    fact = next(f for f in cell(rows, Technique.PREFIX_CACHING, "text-4b").facts)
-    assert fact.provenance is ProvenanceKind.OBSERVED
-    assert moved(rows) == {(Technique.PREFIX_CACHING, "text-4b")}
-
-
-def test_a_service_that_differs_from_its_declaration_moves_its_cell_and_the_row() -> None:
-    rows = fleet(observed({"enable_prefix_caching": False}))
-    assert moved(rows) == {(Technique.PREFIX_CACHING, "row"), (Technique.PREFIX_CACHING, "text-4b")}
-    assert rows[Technique.PREFIX_CACHING].decision is Decision.INVESTIGATE
-    assert "4B text: enable_prefix_caching: declared true, observed false" in rows[Technique.PREFIX_CACHING].decision_text
-
-
-def test_another_release_than_the_declared_one_puts_every_documented_fact_in_doubt() -> None:
-    rows = fleet(observed({"enable_prefix_caching": True}, version="2026.4.1.0"))
-    for technique in Technique:
-        assert cell(rows, technique, "text-4b").drift == ("runtime_version: declared 2026.2, observed 2026.4.1.0",)
-        assert rows[technique].decision is Decision.INVESTIGATE
-        assert "runtime_version" in rows[technique].decision_text
-
-
-def test_an_address_that_does_not_answer_leaves_the_declaration_standing() -> None:
-    gone = Endpoint(url="http://127.0.0.1:1", state=EndpointState.NOT_REACHABLE, detail="refused")
-    rows = fleet(observed({}, endpoint=gone, settings=(), runtime=Missing(missing=MissingReason.NOT_REACHABLE)))
-    assert keys(rows) == keys(fleet())
-
-
-def test_a_service_of_which_nothing_is_declared_and_that_does_not_answer_is_not_reachable() -> None:
-    service = inventory().services["text-4b"].model_copy(update={"settings": {}})
-    bare = inventory().model_copy(update={"services": {**inventory().services, "text-4b": service}})
-    gone = Endpoint(url="http://127.0.0.1:1", state=EndpointState.NOT_REACHABLE, detail="refused")
-    unseen = observed({}, endpoint=gone, settings=(), runtime=Missing(missing=MissingReason.NOT_REACHABLE))
-    rows = {row.technique: row for row in assess(ledger(fleet=bare, runs=(unseen,)), "fleet", NOVEMBER)}
-    found = cell(rows, Technique.PREFIX_CACHING, "text-4b")
-    assert (found.state, found.decision) == (State.NOT_REACHABLE, Decision.INVESTIGATE)
-    assert "not reachable (refused)" in found.summary
-
-
-def test_evidence_of_november_is_not_known_in_july() -> None:
-    corpus = ledger(runs=(drafting(1.8),))
-    july = {row.technique: row.key() for row in assess(corpus, "fleet", JULY)}
-    assert july == {row.technique: row.key() for row in assess(ledger(), "fleet", JULY)}
-
-
 def test_prices_of_a_gpu_are_not_charged_to_a_cpu() -> None:
     rows = local(endpoint(DECLARED))
     prices = {conflict.id for conflict in rows[Technique.FLASH_ATTENTION].conflicts}
@@ -556,12 +290,3 @@ def test_a_measurement_that_failed_is_told_from_one_that_nobody_made() -> None:
     assert rows[Technique.CONTINUOUS_BATCHING].decision is Decision.BENCHMARK_FIRST
     assert "its measurement failed: the benchmark raised" in cell(rows, Technique.CONTINUOUS_BATCHING).summary
     assert "not measured here" in cell(rows, Technique.PREFIX_CACHING).summary
-
-
-def test_a_draft_that_is_set_without_a_measurement_is_where_the_benchmark_starts() -> None:
-    scope, ovms = FleetScope(service="text-30b"), Runtime(name="ovms", version="2026.2")
-    seen = endpoint({"draft_models_path": "draft"}, subject="text-30b", scope=scope, runtime=ovms)
-    row = fleet(seen)[SPECULATIVE]
-    assert row.state is State.PARTLY
-    assert row.decision is Decision.BENCHMARK_FIRST
-    assert row.decision_text.startswith("Benchmark on 30B text first")
