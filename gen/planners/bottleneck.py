@@ -79,7 +79,7 @@ def decide(service: ServiceView) -> Path:
         TREE,
         {
             "failing": _failing(service, unmeasured),
-            "tail": _tail(service, unmeasured),
+            "tail": _tail(service),
             "queue": _queue(service),
             "prefill": first,
             "waiting": _queue(service),
@@ -129,10 +129,11 @@ def _failing(service: ServiceView, unmeasured: Answer) -> Answer:
     return Answer(reply=Reply.YES if failing or full else Reply.NO, because=", ".join(told), known=ProvenanceKind.MEASURED)
 
 
-def _tail(service: ServiceView, unmeasured: Answer) -> Answer:
+def _tail(service: ServiceView) -> Answer:
     ratio = load.tail_ratio(service)
     if ratio is None:
-        return unmeasured
+        because = f"at least {load.FEWEST_FOR_TAIL} requests to it would tell: python -m probes load"
+        return Answer(reply=Reply.UNKNOWN, because=because)
     return Answer(
         reply=Reply.YES if ratio > load.FAR_TAIL else Reply.NO,
         because=f"{ratio:.2g} times the median measured",

@@ -175,6 +175,12 @@ def test_a_long_tail_comes_before_shares_of_time() -> None:
     assert asked((0.1,) * 6, tail, waiting)[1].leaf == bottleneck.QUEUEING
 
 
+def test_too_few_requests_for_a_tail_are_told_how_many_it_takes() -> None:
+    path = asked((0.1,) * 6, (1.0,) * 99)[1]
+    assert path.leaf is None
+    assert path.said().endswith("at least 100 requests to it would tell: python -m probes load.")
+
+
 def test_failures_and_a_full_pool_come_first() -> None:
     full = metric("kv_cache_usage", "share", Per.RUN, (0.97,))
     assert asked((0.1,) * 6, (1.0,) * 100, full)[1].leaf == bottleneck.MEMORY
