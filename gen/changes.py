@@ -155,8 +155,9 @@ def _beginning(corpus: Corpus, scope: str, today: date) -> date:
 def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | None, others: tuple[Record, ...]) -> Record:
     runs = _cited(corpus, assessment)
     policies = corpus.fleet.policies
-    # A price of drafts, or an arm that nothing decides by, is no candidate.
-    contract = standing([run for run in runs if run.subject not in TOLD], policies.gates)
+    # A contract run answers for itself alone. A price of drafts, or an arm that nothing decides by, is no candidate.
+    proof = newest_proof(runs, policies.gates)
+    contract = standing([run for run in runs if (run.id == proof.run if proof else run.subject not in TOLD)], policies.gates)
     probe, commands = _again(corpus.fleet, assessment, runs)
     story = Story(
         name=name,
@@ -164,7 +165,7 @@ def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | 
         before=before,
         others=others,
         contract=contract,
-        proof=newest_proof(runs, policies.gates),
+        proof=proof,
         configurations=together(configurations(corpus, assessment, before.assessment if before else None, runs)),
         sources=_sources(corpus.knowledge, assessment),
         commands=commands,

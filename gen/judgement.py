@@ -39,6 +39,12 @@ class Judgement:
         return overall([one for one in (*self.rows.values(), *self.further) if one.verdict in _SETTLED])
 
     @property
+    def vetoes(self) -> tuple[Comparison, ...]:
+        """Give what got worse and undoes any gain: failures, hangs, storms of retries, poor answers."""
+        ruling = (self.rows[ContractMetric.ERROR_RATE], self.rows[ContractMetric.QUALITY], *self.further)
+        return tuple(row for row in ruling if row.verdict is Verdict.WORSE)
+
+    @property
     def noise(self) -> Mapping[ContractMetric, Noise]:
         """Say how much each quantity moves by itself, and what this many repetitions can tell apart."""
         found = {metric: noise_of(row) for metric, row in self.rows.items()}

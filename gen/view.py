@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 
 from gen.comparability import Side, likeness, sides_of
 from gen.coverage import Bearing
-from gen.judgement import VETOES
+from gen.judgement import judge
 from gen.knowledge import Engine, Knowledge, Role
 from gen.knowledge.schema import Card, same_value
 from gen.modelkind import KnownKind
@@ -23,8 +23,8 @@ FLEET = "fleet"
 LOCAL = "local-"
 RELEASE = "runtime_version"
 WEIGHTS = "weight_precision"
-# Whatever is gained, these bring it to nothing: failures, hangs, storms of retries, poor answers.
-_VETOES = ("error_rate", *VETOES, "task_quality")
+# What a micro-benchmark may show that undoes any gain; a contract run is judged with vetoes of its own.
+_VETOES = ("error_rate", "oom_rate")
 # What a control has to do for its technique so that a contract run with it off and on decides about the technique.
 _SWITCHES = (Role.SWITCH, Role.SPARSE, Role.DRAFT)
 _RANK = {kind: rank for rank, kind in enumerate(ProvenanceKind)}
@@ -242,8 +242,17 @@ class View:
                 continue
             # Whichever side was called the baseline: the verdict is about switching on.
             one, two = both if off[0] else both[::-1]
-            if one.arm and two.arm and (bench := _bench(run, one.arm, two.arm, pays_in, self.gates)):
-                yield replace(bench, sides=(_set_to(one, changed), _set_to(two, changed)))
+            judged = judge(one, two, self.gates, interleaved=True)
+            deciding = next((row for name in pays_in for row in judged.rows.values() if row.metric == name), None)
+            if one.arm and two.arm and deciding is not None:
+                yield Bench(
+                    run=run,
+                    baseline=one.arm,
+                    candidate=two.arm,
+                    deciding=deciding,
+                    vetoes=judged.vetoes,
+                    sides=(_set_to(one, changed), _set_to(two, changed)),
+                )
 
     def _off(self, service: ServiceView, name: str, value: Scalar) -> bool:
         control = self.knowledge.control(service.engine, name)
@@ -295,13 +304,13 @@ def _bench(run: Run, baseline: Arm, candidate: Arm, pays_in: tuple[str, ...], ga
     deciding = next((found for name in pays_in if (found := compared(name)) is not None), None)
     if deciding is None:
         return None
-    vetoes = tuple(c for name in _VETOES if (c := compared(name)) is not None and c.verdict is Verdict.WORSE)
+    doubts = (c for name in _VETOES if (c := compared(name)) is not None)
     return Bench(
         run=run,
         baseline=baseline,
         candidate=candidate,
         deciding=deciding,
-        vetoes=vetoes,
+        vetoes=tuple(one for one in doubts if one.verdict is Verdict.WORSE),
         sides=(baseline.name, candidate.name),
     )
 

@@ -12,6 +12,8 @@ from probes.evidence import (
     Arm,
     Direction,
     FleetScope,
+    Metric,
+    Per,
     ProvenanceKind,
     Run,
     RunKind,
@@ -106,6 +108,24 @@ def test_a_contract_run_that_cannot_tell_leaves_the_decision_to_the_micro_benchm
 def test_a_gain_that_brings_failures_back_is_a_regression(regression: str) -> None:
     rows = local(endpoint(DECLARED), caching(0.5, worse=regression))
     assert cell(rows, Technique.PREFIX_CACHING).decision is Decision.INVESTIGATE
+
+
+def test_poorer_answers_are_a_regression_where_every_task_repeats_its_answer() -> None:
+    """Two repetitions are enough then: the score has no noise."""
+    fast = caching(0.5)
+
+    def score(arm: str, name: str, *values: float) -> Metric:
+        way = Direction.HIGHER
+        return Metric(name=name, unit="share", direction=way, per=Per.RUN, arm=arm, samples=values)
+
+    for poorer, decision in ((0.5, Decision.INVESTIGATE), (0.8, Decision.KEEP)):
+        scored = (
+            *(score(arm, "quality_repeat_agreement", 1.0, 1.0) for arm in ("off", "on")),
+            score("off", "task_quality", 0.8, 0.8),
+            score("on", "task_quality", poorer, poorer),
+        )
+        told = fast.model_copy(update={"metrics": (*fast.metrics, *scored)})
+        assert cell(local(endpoint(DECLARED), told), Technique.PREFIX_CACHING).decision is decision
 
 
 @pytest.mark.parametrize(
