@@ -12,13 +12,15 @@ from gen.assess import assess
 from gen.assessment import Assessment
 from gen.changes import Draft, compare, propose
 from gen.check import check_records
+from gen.contract import Measured
 from gen.findings import Rule
 from gen.records import Record, parse_record
 from gen.records.record import Move
 from gen.words import Decision, State, Status
 from probes.errors import UsageError
-from probes.evidence import ProvenanceKind, Technique
+from probes.evidence import Missing, ProvenanceKind, Technique
 from probes.fleet import Declared
+from tests.gen.compared import two_sides
 from tests.gen.ledger import JULY, NOVEMBER, assessment, cell, conflict, disabled, fact, inventory, ledger, record
 from tests.gen.specimens import FINGERPRINT, devices_run, endpoint_run, micro_run
 
@@ -275,6 +277,18 @@ def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision
         accepted = ledger(local_runs=MEASURED, local_records=(answered(draft, Status.ACCEPTED),))
         found = check_records(accepted, NOVEMBER)
         assert [finding.about for finding in found if finding.rule is Rule.CONTRACT_VERDICT] == about
+
+
+def test_a_contract_run_answers_for_itself_alone_and_a_newer_micro_run_adds_nothing_to_it() -> None:
+    contract, newer = two_sides(), micro_run()
+    assert newer.started_at > contract.started_at
+    told = assessment(scope=LOCAL, decision=Decision.ENABLE, evidence=(newer.id,))
+    draft = one(compare(ledger(local_runs=(contract, newer)), [told], NOVEMBER))
+    values = [entry for entry in read(draft).contract.values() if not isinstance(entry, Missing)]
+    runs = {side.run for one in values for side in ((one,) if isinstance(one, Measured) else (one.baseline, one.candidate))}
+    assert runs == {contract.id}
+    assert f"All of it is from `{contract.id}`" in draft.text
+    assert "- Under test: enable_prefix_caching: false against true." in draft.text
 
 
 @pytest.mark.parametrize("decision", list(Decision))
