@@ -106,8 +106,10 @@ def write_atomic(path: Path, content: bytes) -> bool:
 
 def is_stream(path: Path) -> bool:
     """Tell what is written to and never replaced: /dev/stdout, even where it leads to a file, a pipe or a device."""
-    absolute = path.absolute()
-    return absolute.parts[:2] in {("/", "dev"), ("/", "proc")} or (path.exists() and not (path.is_file() or path.is_dir()))
+    first, second, third = (*path.absolute().parts, "", "")[:3]
+    # Linux keeps a folder for plain files there.
+    named = first == "/" and (second == "proc" or (second == "dev" and third != "shm"))
+    return named or (path.exists() and not (path.is_file() or path.is_dir()))
 
 
 def ensure_writable(folder: Path) -> None:

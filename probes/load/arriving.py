@@ -60,9 +60,12 @@ class Arriving:
     def _has_content(self, head: Head) -> bool:
         """Look for the first line of the body that is no comment."""
         # From the blank line of the head on, so that the first line of the body has one before it too.
-        return len(self.raw) > head.size and (
-            "content-encoding" in head.headers or bool(_CONTENT.search(self.raw, head.size - 1))
-        )
+        return len(self.raw) > head.size and bool(head.encoding or _CONTENT.search(self.raw, head.size - 1))
+
+    @property
+    def answered(self) -> bool:
+        """Tell whether it seems to have come to a good end; what is compressed is looked into later."""
+        return self.head is not None and bool(self.head.encoding or looks_answered(self.raw))
 
     def recent_gap_ns(self, gaps: int) -> float | None:
         """Give the mean time between the last reads; None while fewer came after the one that began the answer."""

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 from probes.load import spool
 from probes.load.agenda import Agenda
 from probes.load.arrivals import Arrivals, due_times, shares
-from probes.load.arriving import Arriving, looks_answered
+from probes.load.arriving import Arriving
 from probes.load.connection import Connection, Lost, Peer, Phase, end_of, words_of
 from probes.load.guard import Stop, too_long, watch
 from probes.load.http1 import backoff_s
@@ -281,13 +281,13 @@ class Engine:
         else:
             self._drop(connection)
         status = head.status if head is not None else 0
-        exchange = request.over(now, end, words, answer.heard)
+        exchange = request.over(answer.over_ns or now, end, words, answer.heard)
         if head is not None and status in _BUSY and request.attempts <= self._task.retries and not self._stopping:
             wait_s = backoff_s(head, request.attempts)
             self._retrying += 1
             self._agenda.at(now + round(wait_s * _NS), lambda _due, _now: self._again(request, exchange))
             return
-        ok = status == 200 and end in {End.WHOLE, End.CLOSED} and looks_answered(answer.raw)
+        ok = status == 200 and end in {End.WHOLE, End.CLOSED} and answer.answered
         self._over(exchange, request.stream, now, ok=ok)
 
     def _again(self, request: Request, before: Exchange) -> None:

@@ -43,6 +43,12 @@ class Head:
         return int(text) if text.isdecimal() and text.isascii() and not self.chunked else None
 
     @property
+    def encoding(self) -> str:
+        """Name the compression of the body; '' where there is none."""
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        return "" if encoding == "identity" else encoding
+
+    @property
     def keeps_open(self) -> bool:
         """Tell whether another request may follow on the connection."""
         connection = self.headers.get("connection", "").lower()

@@ -104,7 +104,7 @@ def read(exchange: Exchange, *, from_due: bool, max_tokens: int, texts: bool = F
         status=head.status if head else None,
         connect_s=None if exchange.connect_ns == UNCONNECTED else exchange.connect_ns / _NS,
         stalled=exchange.stalled,
-        compressed=bool(head and _encoding(head)),
+        compressed=bool(head and head.encoding),
         answer=answer if texts else without_texts(answer),
         failure=None if whole else _failure(exchange, head, answer),
     )
@@ -141,7 +141,7 @@ def _decoded(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max_
             return _streamed(exchange, head, start_ns, ended_s, max_tokens)
         words = error_words(parse_json(body)) or _target(head) or one_line(body[:600].decode("utf-8", "replace"))
         return Answer(ending=Ending.ERROR, words=f"HTTP {head.status}: {words}".rstrip(": "), t_end_s=ended_s)
-    if (encoding := _encoding(head)) and encoding not in _INFLATED:
+    if (encoding := head.encoding) and encoding not in _INFLATED:
         words = f"the answer is compressed ({encoding[:40]}), which was not asked for"
         return Answer(ending=Ending.ERROR, words=words, streamed=False, t_end_s=ended_s)
     if kind == "text/html":
@@ -159,7 +159,7 @@ def _streamed(exchange: Exchange, head: Head, start_ns: int, ended_s: float, max
 def _body(exchange: Exchange, head: Head) -> Iterator[tuple[bytes, int]]:
     """Give the pieces of the body with the time of the read that brought each."""
     dechunker = Dechunker() if head.chunked else None
-    inflater = zlib.decompressobj(wbits=47) if _encoding(head) in _INFLATED else None
+    inflater = zlib.decompressobj(wbits=47) if head.encoding in _INFLATED else None
     skip = head.size
     for read_bytes, at_ns in exchange.reads():
         piece = read_bytes[skip:] if skip else read_bytes
@@ -181,11 +181,6 @@ def _target(head: Head) -> str:
         return one_line(redirect_fault("", location).words)
     except ValueError:
         return "redirects to an address that is none"
-
-
-def _encoding(head: Head) -> str:
-    encoding = head.headers.get("content-encoding", "").strip().lower()
-    return "" if encoding == "identity" else encoding
 
 
 def _cut(exchange: Exchange, head: Head) -> tuple[Ending, str] | None:

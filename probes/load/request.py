@@ -26,15 +26,15 @@ class Request:
     connect_ns: int = UNCONNECTED
     stalled: bool = False
 
-    def over(self, now_ns: int, end: End, words: str, heard: Heard | None) -> Exchange:
-        """Close the request. A whole answer ended when its last bytes arrived, any other one when it was given up."""
+    def over(self, ended_ns: int, end: End, words: str, heard: Heard | None) -> Exchange:
+        """Close the request. A whole answer ended when its last bytes arrived, any other one at `ended_ns`."""
         stamps, sizes, raw = heard or (array("q"), array("I"), bytearray())
         return Exchange(
             index=self.index,
             due_ns=self.due_ns,
             sent_ns=self.sent_ns,
             last_sent_ns=self.last_sent_ns,
-            end_ns=stamps[-1] if end is End.WHOLE and stamps else now_ns,
+            end_ns=stamps[-1] if end is End.WHOLE and stamps else ended_ns,
             connect_ns=self.connect_ns,
             attempts=self.attempts,
             end=end,

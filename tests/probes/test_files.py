@@ -150,7 +150,15 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "stream"),
-    [("/dev/stdout", True), ("/proc/self/fd/1", True), ("a", False), ("/etc/b", False), (".", False), ("/devices/x", False)],
+    [
+        ("/dev/stdout", True),
+        ("/proc/self/fd/1", True),
+        ("a", False),
+        ("/etc/b", False),
+        (".", False),
+        ("/devices/x", False),
+        ("/dev/shm/a", False),
+    ],
 )
 def test_what_is_written_to_and_never_replaced(path: str, stream: bool) -> None:
     assert is_stream(Path(path)) is stream

@@ -41,6 +41,15 @@ def test_framing_follows_the_head(headers: str, length: int | None, keeps_open: 
     assert (head.length, head.keeps_open) == (length, keeps_open)
 
 
+@pytest.mark.parametrize(
+    ("header", "encoding"), [("A: b", ""), ("Content-Encoding: identity", ""), ("content-encoding:  GZip ", "gzip")]
+)
+def test_compression_is_named(header: str, encoding: str) -> None:
+    head = read_head(f"HTTP/1.1 200 OK\r\n{header}\r\n\r\n".encode())
+    assert head is not None
+    assert head.encoding == encoding
+
+
 def test_interim_answers_are_passed_over() -> None:
     head = read_head(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 Busy\r\nRetry-After: 2\r\n\r\n")
     assert head is not None

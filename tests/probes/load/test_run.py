@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import re
@@ -9,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -234,6 +236,20 @@ def test_answer_that_ends_with_the_connection_is_whole() -> None:
 def test_connection_held_open_after_the_terminator_costs_no_request() -> None:
     with talking(saying(STREAM_HEAD + chunked(ANSWER), then="hold")) as port:
         finding = under_load(port, requests=1, at_most=1)
+    assert failures(finding) == {None}
+
+
+def test_connection_held_open_after_the_terminator_makes_no_answer_late() -> None:
+    with talking(saying(STREAM_HEAD + chunked(ANSWER), then="hold")) as port:
+        finding = under_load(port, requests=1, at_most=1, guards=replace(PATIENT, latency_s=0.9))
+    assert finding.halts == ()
+
+
+def test_answers_that_come_compressed_are_no_run_of_errors() -> None:
+    head = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
+    with talking(answering(head + chunked(gzip.compress(ANSWER)) + b"0\r\n\r\n")) as port:
+        finding = under_load(port, requests=8)
+    assert finding.halts == ()
     assert failures(finding) == {None}
 
 
