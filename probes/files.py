@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 import tempfile
 from pathlib import Path
@@ -14,6 +15,8 @@ from probes.errors import HostError, InputError, Problem
 
 # As much as a large evidence file: an empty one fits on a full disk.
 _TRIAL_BYTES: Final = 2**18
+_OUTPUTS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
+_DESCRIPTOR: Final = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
 # What systems say where there are no hard links: FAT, exFAT, and shares of other systems.
 _NO_LINKS: Final = frozenset(
     {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
@@ -156,13 +159,23 @@ def current_folder() -> Path:
 
 def _write_through(path: Path, content: bytes) -> None:
     try:
-        # A pipe that nobody reads refuses at once instead of waiting for ever.
-        handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
-        os.set_blocking(handle, True)
-        with os.fdopen(handle, "wb") as stream:
+        with os.fdopen(_opened(path), "wb") as stream:
             stream.write(content)
     except OSError as exc:
         raise HostError(f"{path}: cannot be written ({exc.strerror})") from exc
+
+
+def _opened(path: Path) -> int:
+    """Open what is written to; an output of this process goes on where it is, as a file opened anew would begin again."""
+    name = str(path.absolute())
+    if (known := _OUTPUTS.get(name)) is not None:
+        return os.dup(known)
+    if found := _DESCRIPTOR.fullmatch(name):
+        return os.dup(int(found[1]))
+    # A pipe that nobody reads refuses at once instead of waiting for ever.
+    handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(handle, True)
+    return handle
 
 
 def _temporary(folder: Path, name: str) -> tuple[int, Path]:

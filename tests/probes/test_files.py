@@ -7,6 +7,8 @@ import errno
 import os
 import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,8 @@ import pytest
 
 from probes.errors import HostError, InputError
 from probes.files import TakenError, ensure_writable, is_stream, read_bounded, read_text, write_atomic, write_new
+
+ROOT = Path(__file__).parents[2]
 
 
 @contextlib.contextmanager
@@ -148,6 +152,18 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert null.is_char_device()
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system has no /proc/self/fd")
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_an_output_that_leads_to_a_file_goes_on_where_it_is(tmp_path: Path, name: str) -> None:
+    script = (
+        "import sys; from pathlib import Path; from probes.files import write_atomic; print('before', flush=True); "
+        "write_atomic(Path(sys.argv[1]), b'content\\n'); print('after')"
+    )
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run([sys.executable, "-c", script, name], cwd=ROOT, stdout=out, check=True)  # noqa: S603
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "before\ncontent\nafter\n"
+
+
 @pytest.mark.parametrize(
     ("path", "stream"),
     [
@@ -157,7 +173,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
         ("/etc/b", False),
         (".", False),
         ("/devices/x", False),
-        ("/dev/shm/a", False),
+        ("/dev/shm/a", False),  # noqa: S108 - nothing is written there
     ],
 )
 def test_what_is_written_to_and_never_replaced(path: str, stream: bool) -> None:
