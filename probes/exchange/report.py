@@ -11,26 +11,26 @@ from typing import Final
 from pydantic import JsonValue
 
 from probes.evidence import Direction, Metric, Missing, MissingReason, Per
+from probes.load.kinds import KINDS
 from probes.load.series import TokenSource
 
-_LOWER, _HIGHER, _NEUTRAL = Direction.LOWER, Direction.HIGHER, Direction.NEUTRAL
 # The metrics of a load run that a file of another tool may hold, with the definitions of docs/instrument.md.
-QUANTITIES: Final = {
-    "ttft_s": ("s", _LOWER),
-    "first_event_s": ("s", _LOWER),
-    "first_text_s": ("s", _LOWER),
-    "itl_s": ("s", _LOWER),
-    "tpot_s": ("s", _LOWER),
-    "decode_tok_s": ("tok/s", _HIGHER),
-    "latency_s": ("s", _LOWER),
-    "prompt_tokens": ("tokens", _NEUTRAL),
-    "completion_tokens": ("tokens", _NEUTRAL),
-    "counted_tokens": ("tokens", _NEUTRAL),
-    "aggregate_tok_s": ("tok/s", _HIGHER),
-    "request_rate": ("requests/s", _HIGHER),
-    "goodput": ("requests/s", _HIGHER),
-    "error_rate": ("ratio", _LOWER),
-}
+QUANTITIES: Final = (
+    "ttft_s",
+    "first_event_s",
+    "first_text_s",
+    "itl_s",
+    "tpot_s",
+    "decode_tok_s",
+    "latency_s",
+    "prompt_tokens",
+    "completion_tokens",
+    "counted_tokens",
+    "aggregate_tok_s",
+    "request_rate",
+    "goodput",
+    "error_rate",
+)
 _SILENT: Final = "the file does not hold it"
 _CHUNK_SHARE_AT_LEAST: Final = 0.9
 
@@ -61,7 +61,7 @@ class Report:
 
     def metrics(self) -> tuple[Metric, ...]:
         """Give every metric as samples or the reason why there are none."""
-        return tuple(self._metric(name, unit, direction) for name, (unit, direction) in QUANTITIES.items())
+        return tuple(self._metric(name, *KINDS[name]) for name in QUANTITIES)
 
     def _metric(self, name: str, unit: str, direction: Direction) -> Metric:
         samples, whole = tuple(self.values.get(name, ())), self.whole.get(name)
