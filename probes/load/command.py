@@ -68,20 +68,20 @@ def load(
     if given.tokenizer is not None:
         given.tokenizer = check_tokenizer(given.tokenizer)
     aim, context = aim_at(given, environ, fleet, context_for)
-    asked = [settled(one, given, fleet, aim.permission) for one in asked]
+    cut = [bounded(settled(one, given, fleet, aim.permission), aim.permission) for one in asked]
+    asked, limited = [shape for shape, _ in cut], cut[0][1]
     if proxies := ignored_proxies(environ):
         tell(proxies)
-    first, limited = bounded(asked[0], aim.permission)
-    for line in intention(aim, [bounded(one, aim.permission)[0] for one in asked], limited):
+    for line in intention(aim, asked, limited):
         (tell if given.dry_run else context.say)(line)
     if given.dry_run:
         return EXIT_OK
     # They start while the first request is out, so that the load follows it without a gap.
-    hired = hire(first.processes)
+    hired = hire(asked[0].processes)
     try:
         if isinstance(aim.found, ProbeError):
             raise aim.found
-        way = _knock(aim, first, aim.found, context)
+        way = _knock(aim, asked[0], aim.found, context)
         way = replace(way, notes=(*filter(None, [limited]), *way.notes))
         return _measure_all(asked, way, aim=aim, hired=hired, context=context, given=given, tell=tell)
     except ProbeError as exc:
@@ -111,7 +111,7 @@ def _measure_all(
     reading = observer.detection.reading
     tokenizer = given.tokenizer or _embedded_tokenizer(reading)
     for shape in asked:
-        allowed = replace(bounded(shape, aim.permission)[0], usage=way.usage)
+        allowed = replace(shape, usage=way.usage)
         if given.first_token == AUTO and reading is not None:
             allowed = replace(allowed, first_token=reading.first_token)
         notes = (*way.notes, first_token_note(allowed))
@@ -152,7 +152,6 @@ def bounded(shape: Shape, allowed: Permission) -> tuple[Shape, str]:
         requests=min(shape.requests or most, most - warmup),
         warmup=warmup,
         at_most=most,
-        guards=replace(shape.guards, timeout_s=min(shape.guards.timeout_s, limits.timeout_s)),
     )
     wanted = (shape.concurrency, shape.max_tokens, shape.requests or most, shape.warmup)
     if (cut.concurrency, cut.max_tokens, cut.requests, cut.warmup) == wanted:
