@@ -152,7 +152,7 @@ def looks_answered(raw: bytes | bytearray) -> bool:
 def _is_error(line: bytes) -> bool:
     try:
         document = json.loads(line.removeprefix(b"data:"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     if not isinstance(document, dict):
         return False

@@ -166,6 +166,10 @@ def test_a_worker_counts_as_failed_in_a_row_what_is_read_as_failed_later(body: b
     assert outcome(raw, end=End.CLOSED).ok is good
 
 
+def test_no_depth_of_an_error_ends_a_worker() -> None:
+    assert not looks_answered(STREAM_HEAD + chunked(ANSWER + b'data: {"error": ' + b"[" * 100_000 + b"\n\n"))
+
+
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream", "text/event-stream;charset=x"])
 @pytest.mark.parametrize("before", [b"", b": hello\n\n", b"\xef\xbb\xbf", b"event: message\n"])
 def test_stream_is_read_whatever_it_is_called(kind: str, before: bytes) -> None:
