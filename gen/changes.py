@@ -155,9 +155,11 @@ def _beginning(corpus: Corpus, scope: str, today: date) -> date:
 def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | None, others: tuple[Record, ...]) -> Record:
     runs = _cited(corpus, assessment)
     policies = corpus.fleet.policies
-    # A contract run answers for itself alone. A price of drafts, or an arm that nothing decides by, is no candidate.
     proof = newest_proof(runs, policies.gates)
-    contract = standing([run for run in runs if (run.id == proof.run if proof else run.subject not in TOLD)], policies.gates)
+    # What one run measured on both sides is not mixed with a later look at one of them. Without such a run, a price of
+    # drafts, or an arm that nothing decides by, is no candidate.
+    bearing = [run for run in runs if (run.id == proof.run if proof else run.subject not in TOLD)]
+    contract = standing(bearing, policies.gates)
     probe, commands = _again(corpus.fleet, assessment, runs)
     story = Story(
         name=name,

@@ -12,13 +12,13 @@ from gen.assess import assess
 from gen.assessment import Assessment
 from gen.changes import Draft, compare, propose
 from gen.check import check_records
-from gen.contract import Measured
+from gen.contract import standing
 from gen.findings import Rule
 from gen.records import Record, parse_record
 from gen.records.record import Move
 from gen.words import Decision, State, Status
 from probes.errors import UsageError
-from probes.evidence import Missing, ProvenanceKind, Technique
+from probes.evidence import ProvenanceKind, Technique
 from probes.fleet import Declared
 from tests.gen.compared import two_sides
 from tests.gen.ledger import JULY, NOVEMBER, assessment, cell, conflict, disabled, fact, inventory, ledger, record
@@ -279,18 +279,6 @@ def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision
         assert [finding.about for finding in found if finding.rule is Rule.CONTRACT_VERDICT] == about
 
 
-def test_a_contract_run_answers_for_itself_alone_and_a_newer_micro_run_adds_nothing_to_it() -> None:
-    contract, newer = two_sides(), micro_run()
-    assert newer.started_at > contract.started_at
-    told = assessment(scope=LOCAL, decision=Decision.ENABLE, evidence=(newer.id,))
-    draft = one(compare(ledger(local_runs=(contract, newer)), [told], NOVEMBER))
-    values = [entry for entry in read(draft).contract.values() if not isinstance(entry, Missing)]
-    runs = {side.run for one in values for side in ((one,) if isinstance(one, Measured) else (one.baseline, one.candidate))}
-    assert runs == {contract.id}
-    assert f"All of it is from `{contract.id}`" in draft.text
-    assert "- Under test: enable_prefix_caching: false against true." in draft.text
-
-
 @pytest.mark.parametrize("decision", list(Decision))
 def test_no_draft_without_a_run_speaks_of_evidence(decision: Decision) -> None:
     text = one(compare(ledger(), [assessment(decision=decision)], NOVEMBER)).text
@@ -318,6 +306,15 @@ def test_a_second_probe_of_the_same_machine_drafts_nothing() -> None:
     assert len(drafts) == 7
     assert {draft.scope for draft in drafts} == {LOCAL}
     assert propose(replace(checkout, local_records=tuple(map(read, drafts))), NOVEMBER, "local") == ()
+
+
+def test_what_was_measured_on_both_sides_is_not_mixed_with_a_later_look_at_one() -> None:
+    both, later = two_sides(), endpoint_run()
+    assert later.started_at > both.started_at
+    told = assessment(scope=LOCAL, evidence=(both.id, later.id))
+    drafted = read(one(compare(ledger(local_runs=(both, later)), [told], NOVEMBER)))
+    assert drafted.contract == standing([both], inventory().policies.gates)
+    assert f"All of it is from `{both.id}`." in drafted.body
 
 
 def test_a_machine_of_which_only_promoted_runs_are_here_is_drafted_only_when_named() -> None:
