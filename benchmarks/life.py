@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -77,9 +78,10 @@ class Checkout:
         if said.code != code:
             raise UnexpectedError(f"{' '.join(words)} ended with {said.code}, not {code}: {said.err or said.out}")
         if shown:
-            lines = [line for line in "\n".join(filter(None, (said.out, said.err if code else ""))).splitlines() if keep(line)]
+            answered = "\n".join(filter(None, (said.out, said.err if code else ""))).splitlines()
+            lines = [line.rstrip() for line in answered if keep(line)]
             more = [f"... {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else []
-            answer = "\n".join(["$ python -m " + " ".join(words), *lines[:_MOST_LINES], *more])
+            answer = "\n".join([f"$ python -m {shlex.join(words)}", *lines[:_MOST_LINES], *more])
             self.log.append(f"```text\n{answer}\n```")
         return said
 
@@ -164,17 +166,9 @@ def live(checkout: Checkout, load: Sequence[str]) -> str:
     checkout.run("probes", "run", "endpoints", shown=False)
     third = checkout.draft()
     _expect(checkout, third, "keep")
-    said = checkout.run("gen", "records", "accept", third, "--by", REVIEWER, shown=False, code=_either(checkout, third))
-    if said.code:
-        checkout.acknowledge(third, said.err)
-        checkout.run("gen", "records", "accept", third, "--by", REVIEWER)
+    checkout.run("gen", "records", "accept", third, "--by", REVIEWER)
     checkout.run("gen", "records", "list", "--technique", TECHNIQUE)
     return first
-
-
-def _either(checkout: Checkout, name: str) -> int:
-    """Ask beforehand whether a draft can be accepted as it is."""
-    return 0 if checkout.decision(name) in {"keep", "no change"} else 2
 
 
 def _expect(checkout: Checkout, name: str, decision: str) -> None:
