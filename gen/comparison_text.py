@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gen.contract import Compared
 from gen.noise import Noise
 from gen.spread import Spread, multiple, quantity
 from gen.verdict import Comparison, Scale
@@ -15,19 +16,24 @@ def bounds(spread: Spread, unit: str) -> str:
 
 def ratio(row: Comparison) -> str:
     """Write the range that the intervals leave open, '' where there is none."""
-    if row.low is None or row.high is None:
+    return reach(row.low, row.high, row.gate.scale, row.unit)
+
+
+def reach(low: float | None, high: float | None, scale: Scale, unit: str) -> str:
+    """Write how far apart two sides may be, as a ratio or in the metric's unit; '' where that is not known."""
+    if low is None or high is None:
         return ""
-    if row.gate.scale is Scale.RELATIVE:
-        return f"{row.low:.3g} to {row.high:.3g} times"
-    return f"{quantity(row.low, row.unit)} to {quantity(row.high, row.unit)} apart"
+    if scale is Scale.RELATIVE:
+        return f"{low:.3g} to {high:.3g} times"
+    return f"{quantity(low, unit)} to {quantity(high, unit)} apart"
 
 
 def gate(row: Comparison) -> str:
     """Write the gate that a comparison was held to."""
-    return f"{row.gate.width:.0%}" if row.gate.scale is Scale.RELATIVE else quantity(row.gate.width, row.unit)
+    return quantity(row.gate.width, "share" if row.gate.scale is Scale.RELATIVE else row.unit)
 
 
-def why(row: Comparison) -> str:
+def why(row: Comparison | Compared) -> str:
     """Say why a verdict is no plainer, and what would settle it; '' for one that needs no word."""
     more = f"about {row.more_runs} more repetitions a side would settle it" if row.more_runs else ""
     return "; ".join(part for part in (row.reason, more) if part)
@@ -36,5 +42,5 @@ def why(row: Comparison) -> str:
 def noise_words(noise: Noise, unit: str) -> tuple[str, str]:
     """Write how far a quantity moves by itself, and which change a verdict takes."""
     if noise.scale is Scale.RELATIVE:
-        return f"±{noise.share:.1%} of the median", f"a change by a factor of {1 + noise.detectable:.3g}"
+        return f"±{noise.share * 100:.1f} % of the median", f"a change by a factor of {1 + noise.detectable:.3g}"
     return f"±{quantity(noise.share, unit)}", f"a change by more than {quantity(noise.detectable, unit)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from gen.assessment import Assessment, Cell, Fact
+from gen.comparison_text import why
 from gen.configuration import CARRY_OUT, WHERE, Configuration, by_hand, removal, told
 from gen.contract import CHANGES_A_SETTING, QUANTITIES, UNCOMPARED, Compared, Contract, Entry, Measured, comparisons
 from gen.findings import Rule
@@ -18,6 +19,7 @@ from gen.proof import Proof
 from gen.prose import bullets, prose, sentence, table
 from gen.records import Record
 from gen.spread import quantity
+from gen.techniques.wording import capital
 from gen.verdict import Scale
 from gen.words import TECHNIQUE_TITLES, Applicability, Decision
 from probes.evidence import Missing
@@ -113,7 +115,7 @@ def _context(story: Story) -> str:
 
 def _options(story: Story) -> str:
     now, before = story.assessment, story.before
-    options = [f"**{_capital(now.decision.value)}** (chosen)"]
+    options = [f"**{capital(now.decision.value)}** (chosen)"]
     if before is not None and before.decision not in (None, now.decision):
         options.append(
             f"Stay with *{before.decision.value}*, the decision in force: rests on facts that have moved, see below."
@@ -141,7 +143,7 @@ def _option_to_measure(decision: Decision, compared: Sequence[Compared]) -> list
 
 def _outcome(now: Assessment) -> str:
     # A rule's sentence may open with the very word that stands in bold before it.
-    word = _capital(now.decision.value)
+    word = capital(now.decision.value)
     told = sentence(now.decision_text.removeprefix(f"{word}.").strip())
     said = [f"**{word}.** {told}".strip()]
     if now.next_step:
@@ -240,8 +242,7 @@ def _comparison(entry: Compared) -> str:
     if entry.low is not None and entry.high is not None:
         kind = "ratio" if entry.scale is Scale.RELATIVE else "difference"
         said.append(f"{kind} {entry.low:.3g} to {entry.high:.3g}")
-    more = f"about {entry.more_runs} more a side would settle it" if entry.more_runs else ""
-    doubt = "; ".join(filter(None, (prose(entry.reason), more)))
+    doubt = prose(why(entry))
     return f"{', '.join(said)}: **{entry.verdict.value}**" + (f" ({doubt})" if doubt else "")
 
 
@@ -270,7 +271,7 @@ def _fragments(one: Configuration, some: Sequence[Fragment]) -> str:
     parts = []
     for each in some:
         block = f"\n\n{fenced(each.text, each.language).rstrip()}" if each.text else ""
-        remark = f" {sentence(_capital(removal(each)))}" if each.removed else ""
+        remark = f" {sentence(capital(removal(each)))}" if each.removed else ""
         parts.append(f"{prose(one.service)}, {each.place.value}:{remark}{block}")
     return "\n\n".join(parts)
 
@@ -310,7 +311,3 @@ def _sources(story: Story) -> str:
 
 def _link(record: str) -> str:
     return f"[{record}]({record}.md)"
-
-
-def _capital(word: str) -> str:
-    return word[:1].upper() + word[1:]

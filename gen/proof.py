@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
+from gen.arrival import host_facts
 from gen.comparability import Side, sides_of
 from gen.comparison_text import bounds, gate, noise_words, ratio, why
 from gen.contract import QUANTITIES
 from gen.judgement import Judgement, judge_run
 from gen.prose import bullets, prose, sentence, table
 from gen.spread import Spread, quantity, spread
+from gen.techniques.wording import capital
 from gen.verdict import Comparison
 from probes.evidence import Missing, Run, RunKind
 from probes.fleet import Gates
@@ -44,14 +48,15 @@ def _conditions(run: Run, judged: Judgement) -> Iterator[str]:
         yield "Nothing else that is known of the two sides differs."
     if alike.unknown:
         yield f"Not known of both sides, and so not compared: {', '.join(alike.unknown)}."
-    order = _native(run, "order")
-    by_turns = sentence(order[:1].upper() + order[1:]) if order else "The sides were measured by turns."
+    own = run.native.get("contract")
+    told = own if isinstance(own, dict) else {}
+    order = told.get("order")
+    by_turns = sentence(capital(order)) if isinstance(order, str) and order else "The sides were measured by turns."
     yield f"{by_turns} One sample is one round, not one request."
     yield f"Load: {sentence(_load(run))}"
     yield f"Where: {sentence(_machine(run))}"
     yield f"Engine: {sentence(_engine(run))}"
-    for note in _left_out(run):
-        yield sentence(note)
+    yield from map(sentence, _remarks(told))
 
 
 def _load(run: Run) -> str:
@@ -70,16 +75,9 @@ def _range(values: tuple[int, ...]) -> str:
 
 
 def _machine(run: Run) -> str:
-    host, device = run.server, run.device
-    if isinstance(host, Missing):
-        return f"the server's machine is {host.missing.value}"
+    device = run.device
     on = "" if isinstance(device, Missing) else f", device {device.name} ({device.full_name})"
-    driver = "" if isinstance(host.driver, Missing) else f", driver {host.driver}"
-    return f"{host.alias}: {host.cpu}, {host.physical_cores} cores, {_memory(host.memory_bytes)}, {host.os}{driver}{on}"
-
-
-def _memory(size: int | Missing) -> str:
-    return f"memory {size.missing.value}" if isinstance(size, Missing) else f"{quantity(size, 'B')} of memory"
+    return f"{host_facts(run.server)}{on}"
 
 
 def _engine(run: Run) -> str:
@@ -94,18 +92,11 @@ def _known(value: str | Missing) -> str:
     return f"({value.missing.value})" if isinstance(value, Missing) else value
 
 
-def _native(run: Run, name: str) -> str:
-    told = run.native.get("contract")
-    found = told.get(name) if isinstance(told, dict) else None
-    return found if isinstance(found, str) else ""
-
-
-def _left_out(run: Run) -> Iterator[str]:
-    told = run.native.get("contract")
-    for name, words in (("rounds_left_out", "left out"), ("notes", "noted")):
-        found = told.get(name) if isinstance(told, dict) else None
+def _remarks(told: Mapping[str, JsonValue]) -> Iterator[str]:
+    for name, lead in (("rounds_left_out", "Rounds left out: "), ("notes", "")):
+        found = told.get(name)
         if isinstance(found, list) and found:
-            yield f"Rounds {words}: {'; '.join(map(str, found))}" if name == "rounds_left_out" else "; ".join(map(str, found))
+            yield f"{lead}{'; '.join(map(str, found))}"
 
 
 def _numbers(judged: Judgement) -> str:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gen.arrival import clock_remarks, host_facts
 from gen.comparability import likeness, sides_of
-from gen.comparison_text import bounds
+from gen.comparison_text import bounds, reach, why
 from gen.contract import QUANTITIES, Compared, Contract, ContractMetric, Measured
-from gen.findings import Finding
+from gen.findings import Finding, Severity
 from gen.prose import bullets, prose, sentence, table
 from gen.records import Record
 from gen.review import RecordChange, Review
 from gen.spread import quantity, spread
-from gen.verdict import Scale
 from gen.words import TECHNIQUE_TITLES
 from probes.evidence import Missing, Run, RunKind
 
@@ -64,7 +63,7 @@ def _faults(found: Review) -> Iterator[str]:
     for what, runs in (("altered", found.altered_runs), ("taken away", found.lost_runs)):
         for run in runs:
             yield f"evidence {run.id} was {what}"
-    errors = sum(finding.severity.value == "error" for finding in found.new)
+    errors = sum(finding.severity is Severity.ERROR for finding in found.new)
     if errors:
         yield f"{errors} of the new findings {'is an error' if errors == 1 else 'are errors'}"
 
@@ -172,10 +171,9 @@ def _rows(contract: Contract, runs: Mapping[str, Run]) -> Iterator[tuple[str, ..
         elif isinstance(entry, Compared):
             sides = (entry.baseline, entry.candidate)
             sizes = " and ".join(dict.fromkeys(str(side.samples) for side in sides))
-            more = f"about {entry.more_runs} more a side would settle it" if entry.more_runs else ""
-            why = "; ".join(filter(None, (prose(entry.reason), more))) or "-"
             told = [_side(metric, side, runs) for side in sides]
-            yield title, *told, sizes, _interval(entry), f"**{entry.verdict.value}**", why
+            within = reach(entry.low, entry.high, entry.scale, entry.baseline.unit)
+            yield title, *told, sizes, prose(within) or "-", f"**{entry.verdict.value}**", prose(why(entry)) or "-"
 
 
 def _side(metric: ContractMetric, side: Measured, runs: Mapping[str, Run]) -> str:
@@ -191,14 +189,6 @@ def _side(metric: ContractMetric, side: Measured, runs: Mapping[str, Run]) -> st
     middle = spread(found.samples, found.per)
     within = bounds(middle, found.unit) if middle.bounds_median else ""
     return f"{told} ({within})" if within else told
-
-
-def _interval(entry: Compared) -> str:
-    if entry.low is None or entry.high is None:
-        return "-"
-    if entry.scale is Scale.RELATIVE:
-        return f"{entry.low:.3g} to {entry.high:.3g} times"
-    return f"{entry.low:.3g} to {entry.high:.3g} apart"
 
 
 def _differences(record: Record, runs: Mapping[str, Run]) -> Iterator[str]:

@@ -72,7 +72,7 @@ def test_the_same_thing_twice_is_told_as_noise(checkout: Path, capsys: pytest.Ca
     assert main(["compare", run.id]) == 0
     said = capsys.readouterr().out
     assert "Nothing is known to differ: what follows is noise" in said
-    assert "Time to first token: ±2.3% of the median; a verdict takes a change by a factor of 1.1" in said
+    assert "Time to first token: ±2.3 % of the median; a verdict takes a change by a factor of 1.1" in said
 
 
 @pytest.mark.parametrize(
