@@ -8,7 +8,6 @@ from datetime import date
 
 from gen.assessment import Cell, Fact
 from gen.comparability import likeness, sides_of
-from gen.configuration import controls_of
 from gen.contract import CHANGES_A_SETTING, comparisons
 from gen.knowledge import Knowledge, Role
 from gen.knowledge.review import Check, Item
@@ -182,7 +181,7 @@ def _technique(subject: Subject, of: str) -> Tick | None:
 
 def _compared(subject: Subject, of: str) -> Tick | None:
     """Find a comparison whose sides differ in a setting of the technique, or the fact that a rule made of one."""
-    controls = controls_of(subject.knowledge, Technique(of))
+    controls = subject.knowledge.settings_of(Technique(of))
     for run in subject.usable:
         both = sides_of(run)
         under_test = [str(one) for one in likeness(*both).under_test if one.name in controls] if both else []
@@ -196,7 +195,7 @@ def _compared(subject: Subject, of: str) -> Tick | None:
 
 def _quality_compared(subject: Subject, of: str) -> Tick | None:
     """Find a comparison that scored the answers of both sides: a difference in speed says nothing about quality."""
-    controls = controls_of(subject.knowledge, Technique(of))
+    controls = subject.knowledge.settings_of(Technique(of))
     for run in subject.usable:
         both = sides_of(run)
         if both is None or not any(one.name in controls for one in likeness(*both).under_test):

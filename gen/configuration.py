@@ -11,13 +11,13 @@ from gen.assessment import Assessment, Fact
 from gen.comparability import likeness, sides_of
 from gen.contract import CHANGES_A_SETTING
 from gen.corpus import Corpus
-from gen.knowledge import Engine, Knowledge, Role
+from gen.knowledge import Engine, Role
 from gen.knowledge.schema import ENGINE_TITLES
 from gen.knowledge.spelling import Fragment, fragments
 from gen.records import Record
 from gen.view import ServiceView, shown
-from gen.words import Decision
-from probes.evidence import FleetScope, Run, RunKind, Scalar, Technique
+from gen.words import Decision, Status
+from probes.evidence import FleetScope, Run, RunKind, Scalar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ def of_record(corpus: Corpus, record: Record) -> tuple[Configuration, ...]:
         return ()
     known = {one.name: one for one in corpus.local_records + corpus.records}
     replaced = [known[name] for name in record.supersedes if name in known]
-    accepted = [one for one in replaced if any(move.status.value == "accepted" for move in one.history)] or replaced
+    accepted = [one for one in replaced if any(move.status is Status.ACCEPTED for move in one.history)] or replaced
     before = max(accepted, key=lambda one: (one.date, one.name), default=None)
     cited = {ref.id for ref in record.evidence}
     runs = [run for run in corpus.runs + corpus.local_runs if run.id in cited]
@@ -142,7 +142,7 @@ def _compared(corpus: Corpus, assessment: Assessment, runs: tuple[Run, ...]) -> 
     """Give what the candidate of a cited comparison had, where the decision is to change a setting."""
     if assessment.decision not in CHANGES_A_SETTING:
         return
-    controls = controls_of(corpus.knowledge, assessment.technique)
+    controls = corpus.knowledge.settings_of(assessment.technique)
     for run in sorted(runs, key=lambda run: (run.started_at, run.id)):
         both = sides_of(run) if run.kind is RunKind.CONTRACT and run.validity.valid else None
         if both is None:
@@ -153,12 +153,6 @@ def _compared(corpus: Corpus, assessment: Assessment, runs: tuple[Run, ...]) -> 
                 why = f"the candidate of {run.id} has it"
                 change = Change(control=difference.name, before=difference.baseline, after=difference.candidate, why=why)
                 yield service, change
-
-
-def controls_of(knowledge: Knowledge, technique: Technique) -> frozenset[str]:
-    """Name every setting of a technique, in any runtime."""
-    every = (one for those in knowledge.controls.values() for one in those)
-    return frozenset(setting for one in every if one.technique is technique for setting in one.settings)
 
 
 def _value(fact: Fact) -> Scalar:

@@ -26,13 +26,7 @@ _OPTIONS = (
 
 def contract_runs(corpus: Corpus, technique: Technique, scope: str) -> tuple[Run, ...]:
     """Find the newest valid contract run of a scope whose sides differ in a setting of the technique; none or one."""
-    controls = {
-        setting
-        for those in corpus.knowledge.controls.values()
-        for control in those
-        if control.technique is technique
-        for setting in control.settings
-    }
+    controls = corpus.knowledge.settings_of(technique)
     found = [
         run
         for run in corpus.runs + corpus.local_runs

@@ -11,7 +11,7 @@ from pathlib import Path
 from gen.knowledge import Knowledge, load_knowledge, read_knowledge
 from gen.records import Record, read_records
 from probes.archive import read_runs
-from probes.errors import InputError, Problem
+from probes.errors import Problem
 from probes.evidence import LocalScope, Run
 from probes.fleet import Fleet, load_fleet
 
@@ -90,11 +90,6 @@ def read_for_check(root: Path) -> Corpus:
     Raises:
         InputError: the inventory cannot be understood, by whose limits everything is checked.
     """
-    try:
-        return read_corpus(root)
-    except InputError:
-        knowledge, problems = read_knowledge()
-        if not problems:
-            raise
-        corpus = read_corpus(root, knowledge)
-        return replace(corpus, problems=corpus.problems + problems)
+    knowledge, problems = read_knowledge()
+    corpus = read_corpus(root, knowledge)
+    return replace(corpus, problems=corpus.problems + problems)

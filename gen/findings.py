@@ -227,7 +227,7 @@ class Rule(Enum):
         "look it up and add the control with its source",
     )
 
-    def __init__(self, number: str, severity: Severity, finds: str, may_be_acknowledged: bool, mend: str = "") -> None:  # noqa: FBT001
+    def __init__(self, number: str, severity: Severity, finds: str, may_be_acknowledged: bool, mend: str) -> None:  # noqa: FBT001
         self.number = number
         self.severity = severity
         self.finds = finds
@@ -238,8 +238,7 @@ class Rule(Enum):
     def may_be_ignored(self) -> bool:
         """Whether the inventory's ignore list may silence it: what asks for attention, and what the knowledge base lacks."""
         # An error says that a record or a file cannot be trusted; and the list must not silence what guards it.
-        guards = {"IA028"}
-        return self.number == "IA015" or (self.severity is Severity.WARNING and self.number not in guards)
+        return self is Rule.UNKNOWN_CONTROL or (self.severity is Severity.WARNING and self is not Rule.IGNORES_NOTHING)
 
 
 # What the weekly look lists: nothing is broken, but somebody's turn has come.

@@ -37,11 +37,10 @@ def laid_out(root: Path, wanted: str) -> Iterator[Base]:
     if wanted.strip() and (folder / "fleet.yml").is_file():
         yield Base(folder=folder, label=wanted)
         return
-    if folder.is_dir() and not _commit(root, wanted):
-        raise UsageError(f"{wanted}: is a folder without a fleet.yml; {_EXPECTED}")
     commit = _commit(root, wanted)
     if not commit:
-        raise UsageError(f"{wanted!r}: is no base to compare with; {_EXPECTED}")
+        found = "is a folder without a fleet.yml" if wanted.strip() and folder.is_dir() else "is no base to compare with"
+        raise UsageError(f"{wanted!r}: {found}; {_EXPECTED}")
     # What came to the base since then is no part of this change.
     left = _git(root, "merge-base", commit, "HEAD").strip() or commit
     with tempfile.TemporaryDirectory(prefix="inference-adr-base-") as name:

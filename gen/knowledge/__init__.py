@@ -90,6 +90,11 @@ class Knowledge:
         """Give the controls that a runtime has for a technique; none for an unknown runtime."""
         return tuple(c for c in self._of(engine) if c.technique is technique and not c.absent)
 
+    def settings_of(self, technique: Technique) -> frozenset[str]:
+        """Name every setting of a technique, in any runtime."""
+        every = (control for those in self.controls.values() for control in those)
+        return frozenset(setting for control in every if control.technique is technique for setting in control.settings)
+
     def settings_in(self, engine: Engine | None, role: Role, technique: Technique | None = None) -> tuple[str, ...]:
         """Name the settings that play a role in a runtime, for one technique or for any."""
         wanted = [c for c in self._of(engine) if c.role is role and technique in {None, c.technique}]

@@ -42,7 +42,7 @@ def subject_of(atlas: Atlas, spot: Spot) -> Subject | None:
     entry = atlas.corpus.fleet.services.get(spot.name) if spot.scope == FLEET else None
     service = atlas.service_view(spot)
     kind = entry.kind if entry is not None else service.kind if service is not None else None
-    if kind in {None, ServiceKind.MEDIA}:
+    if kind is None or kind is ServiceKind.MEDIA:
         return None
     scopes = (f"{FLEET}/{spot.name}", FLEET) if spot.scope == FLEET else (spot.scope,)
     found = [
@@ -51,7 +51,7 @@ def subject_of(atlas: Atlas, spot: Spot) -> Subject | None:
     ]
     return Subject(
         name=spot.name,
-        kind=kind or ServiceKind.TEXT_GENERATION,
+        kind=kind,
         fleet=atlas.corpus.fleet,
         knowledge=atlas.corpus.knowledge,
         today=atlas.today,

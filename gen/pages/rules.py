@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gen.findings import DUE, Rule
+from gen.findings import DUE, Rule, Severity
 from gen.markdown import anchor, code, line, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.page import Page
@@ -19,7 +19,7 @@ def pages(_atlas: Atlas) -> Iterator[Page]:
     rows = [
         (
             line(anchor(rule.number.lower()), code(rule.number)),
-            span(text(rule.severity.value), "bad" if rule.severity.value == "error" else "note"),
+            span(text(rule.severity.value), "bad" if rule.severity is Severity.ERROR else "note"),
             sentence(capital(rule.finds)),
             sentence(capital(rule.mend)),
             text(_passing(rule)),
