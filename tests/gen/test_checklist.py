@@ -19,10 +19,12 @@ from gen.words import Decision, Status
 from probes import strictyaml
 from probes.errors import InputError
 from probes.evidence import (
+    Direction,
     Endpoint,
     EndpointState,
     FleetScope,
     Metric,
+    Per,
     ProvenanceKind,
     Run,
     RunKind,
@@ -84,6 +86,19 @@ def test_every_tick_names_a_fact_a_way_and_a_day() -> None:
                 assert tick.known in ProvenanceKind
                 assert tick.day <= NOVEMBER
                 assert tick.run or tick.record or tick.source
+
+
+@pytest.mark.parametrize(("count", "said"), [(19, None), (20, "p95 19 s of 20 requests")])
+def test_a_p95_is_made_of_twenty_requests_and_is_no_median(count: int, said: str | None) -> None:
+    latency = Metric(
+        name="latency_s",
+        unit="s",
+        direction=Direction.LOWER,
+        per=Per.REQUEST,
+        samples=tuple(float(number) for number in range(1, count + 1)),
+    )
+    tick = boxes(ledger(runs=(measured(metrics=(latency,)),)))["p95"].tick
+    assert (tick.text if tick else None) == said
 
 
 def test_nothing_measured_leaves_every_number_open() -> None:
