@@ -76,7 +76,8 @@ def findings(call: Call) -> Outcome:
     """Check everything; only an error makes the exit code 1, unless warnings are to count."""
     found = check(read_for_check(call.root), call.today)
     if call.arguments.records:
-        places = {place for name in call.arguments.records for place in _places(read_shelf(call.root), name)}
+        shelf = read_shelf(call.root)
+        places = {place for name in call.arguments.records for place in _places(shelf, name)}
         found = tuple(finding for finding in found if finding.place.partition(":")[0] in places)
     if call.arguments.due:
         found = tuple(finding for finding in found if finding.rule in DUE)
