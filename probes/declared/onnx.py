@@ -52,7 +52,8 @@ def read_onnx(path: Path, name: str) -> Network:
             for number, begin, end in _fields(content, 0, len(content)):
                 if number == _GRAPH:
                     _graph(content, begin, end, found, depth=0)
-    except (_BrokenError, UnicodeDecodeError, ValueError) as exc:
+    except ValueError as exc:
+        # Broken bytes, or a file without any, which cannot be mapped.
         raise refuse(name, f"is no ONNX model ({exc})", "a file that an exporter wrote") from exc
     except OSError as exc:
         raise refuse(name, f"cannot be read ({exc.strerror})", "a readable file") from exc

@@ -16,7 +16,7 @@ from probes.declared.entry import Entry, Reading, joined
 from probes.declared.graph import read_graph
 from probes.declared.jsontext import mapping
 from probes.declared.launch import Launch, Word
-from probes.declared.shape import GENERATION, ModelShape, describes_model, read_shape
+from probes.declared.shape import GENERATION, ModelShape, find_shape, read_shape
 from probes.declared.text import read_text
 from probes.declared.yamltree import Tree, documents
 from probes.evidence import Technique
@@ -115,8 +115,10 @@ def _folder(source: Source) -> Reading:
     readings: list[Reading] = []
     if told:
         readings.append(read_graph(read_text(graph, f"{name}/{_GRAPH}"), f"{name}/{_GRAPH}", source.version))
-    if not told or describes_model(source.path):
-        readings.append(_of_shape(read_shape(source.path, name), ConfigKind.MODEL_FOLDER))
+    # Beside a graph a model may lie or not; without one, a folder that describes nothing is a mistake.
+    shape = find_shape(source.path, name) if told else read_shape(source.path, name)
+    if shape is not None:
+        readings.append(_of_shape(shape, ConfigKind.MODEL_FOLDER))
     if (source.path / GENERATION).is_file() and source.runtime in _GRAPHS:
         readings.append(_generation(source.path / GENERATION, f"{name}/{GENERATION}"))
     return joined(ConfigKind.MODEL_FOLDER, readings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic import JsonValue
 from probes.declared import kind
 from probes.declared.complaint import refuse, usable
 from probes.declared.ir import Ir, read_ir
-from probes.declared.jsontext import mapping
+from probes.declared.jsontext import loads, mapping
 from probes.declared.onnx import read_onnx
 from probes.declared.text import read_text
 from probes.evidence import ModelKind
@@ -80,15 +79,29 @@ def read_shape(path: Path, name: str) -> ModelShape:
     Raises:
         InputError: a file is damaged, or nothing there describes a model.
     """
-    if path.is_dir():
-        return _folder(path, name)
-    return of_gguf(_gguf(path, name), name)
+    if not path.is_dir():
+        return of_gguf(_gguf(path, name), name)
+    shape = find_shape(path, name)
+    if shape is None:
+        raise refuse(name, "describes no model", f"a folder with {CONFIG}, {IR}, {_PIPELINE}, an .onnx or a .gguf file")
+    return shape
 
 
-def describes_model(path: Path) -> bool:
-    """Tell whether a folder holds any file that `read_shape` would describe a model by."""
-    named = (CONFIG, IR, _LANGUAGE, _DECODER, _PIPELINE, _CTRANSLATE2)
-    return any((path / file).exists() for file in named) or any(path.glob("*.gguf")) or any(path.glob("*.onnx"))
+def find_shape(path: Path, name: str) -> ModelShape | None:
+    """Describe a model from its folder; None where nothing there describes one.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    name, shape = name.rstrip("/"), ModelShape()
+    for part in _parts(path, name):
+        shape = shape.filled(part)
+    if shape != ModelShape():
+        return shape.filled(_card(path, name))
+    # OVMS keeps each version of a classic model in a folder of that number, and serves the highest.
+    versions = [one for one in path.iterdir() if one.name.isascii() and one.name.isdigit() and one.is_dir()]
+    last = max(versions, key=lambda one: int(one.name), default=None)
+    return None if last is None else find_shape(last, f"{name}/{last.name}")
 
 
 def of_gguf(header: Header, where: str) -> ModelShape:
@@ -127,20 +140,6 @@ def of_gguf(header: Header, where: str) -> ModelShape:
         vocab=number("vocab_size"),
         kinds=tuple(kind.of_gguf(header, where)),
     )
-
-
-def _folder(path: Path, name: str) -> ModelShape:
-    shape = ModelShape()
-    for part in _parts(path, name.rstrip("/")):
-        shape = shape.filled(part)
-    versions = [one for one in path.iterdir() if one.name.isascii() and one.name.isdigit() and one.is_dir()]
-    if shape == ModelShape() and versions:
-        # OVMS keeps each version of a classic model in a folder of that number, and serves the highest.
-        last = max(versions, key=lambda one: int(one.name))
-        return _folder(last, f"{name.rstrip('/')}/{last.name}")
-    if shape == ModelShape():
-        raise refuse(name, "describes no model", f"a folder with {CONFIG}, {IR}, {_PIPELINE}, an .onnx or a .gguf file")
-    return shape.filled(_card(path, name.rstrip("/")))
 
 
 def _parts(path: Path, name: str) -> Iterator[ModelShape]:
@@ -189,10 +188,7 @@ def _pooled(path: Path, name: str) -> tuple[Told[ModelKind], ...]:
     file, place = path / _MODULES, f"{name}/{_MODULES}"
     if not file.is_file():
         return ()
-    try:
-        return tuple(kind.of_modules(json.loads(read_text(file, place, _MAX_JSON)), place))
-    except (ValueError, RecursionError) as exc:
-        raise refuse(place, "is not JSON", "a list of modules") from exc
+    return tuple(kind.of_modules(loads(read_text(file, place, _MAX_JSON), place, 1), place))
 
 
 def _card(path: Path, name: str) -> ModelShape:

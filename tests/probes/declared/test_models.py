@@ -251,6 +251,21 @@ def test_a_folder_has_its_graph_and_its_weights(tmp_path: Path) -> None:
     assert told(reading) == {"cache_size": 2, "weight_precision": "INT4"}
 
 
+def test_a_graph_stands_alone_beside_files_that_describe_no_single_model(tmp_path: Path) -> None:
+    place = folder(tmp_path, graph__pbtxt=graph("cache_size: 2"), encoder__onnx="", decoder__onnx="")
+    reading = read(Source(path=place, name="m", file=ConfigFile(path="m"), runtime=RuntimeName.OVMS, version=None))
+    assert (told(reading), reading.shape) == ({"cache_size": 2}, None)
+
+
+@pytest.mark.parametrize("file", ["1/model.xml", "model.xml"])
+def test_a_model_beside_a_graph_is_described_whatever_its_file_is_called(tmp_path: Path, file: str) -> None:
+    place = folder(tmp_path, graph__pbtxt=graph("cache_size: 2"))
+    (place / file).parent.mkdir(exist_ok=True)
+    (place / file).write_text(IR.replace("RT", ""))
+    reading = read(Source(path=place, name="m", file=ConfigFile(path="m"), runtime=RuntimeName.OVMS, version=None))
+    assert told(reading) == {"cache_size": 2, "weight_precision": "INT4"}
+
+
 def test_defaults_of_requests_that_draft_tokens(tmp_path: Path) -> None:
     generation = {"max_ngram_size": 3, "num_assistant_tokens": 5, "temperature": 0.7, "assistant_confidence_threshold": None}
     place = folder(tmp_path, config__json={"model_type": "some"}, generation_config__json=generation)
