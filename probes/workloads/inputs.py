@@ -54,7 +54,8 @@ def mel(samples: Any, *, bands: int = 80, frames: int = 3000) -> Any:
     import numpy as np
 
     size, hop = 400, 160
-    padded = np.pad(samples, (size // 2, size // 2 + max(0, frames * hop - samples.size)), mode="constant")
+    clip = np.pad(samples, (0, max(0, frames * hop - samples.size)))
+    padded = np.pad(clip, size // 2, mode="reflect")
     windows = np.lib.stride_tricks.sliding_window_view(padded, size)[: frames * hop : hop]
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(size) / size)
     power = np.abs(np.fft.rfft(windows * window, axis=-1)) ** 2

@@ -243,3 +243,10 @@ def test_the_mel_spectrogram_finds_a_tone_in_its_band() -> None:
     top = 15 + 27 * np.log(8) / np.log(6.4)
     assert abs(int(found[:, 50:150].mean(axis=1).argmax()) - 15 / top * 81) <= 1
     assert found[:, 2000:].max() < found[:, 50:150].max()
+
+
+def test_the_first_frame_of_a_spectrogram_looks_back_into_a_mirror_not_into_silence() -> None:
+    """A cosine is its own mirror image at 0, and each frame begins after whole periods, so that all look alike."""
+    at = np.arange(16_000 * 30) / inputs.SAMPLE_RATE
+    found = inputs.mel(np.cos(2 * np.pi * 1000 * at).astype(np.float32))
+    assert np.allclose(found[:, 0], found[:, 1500], atol=1e-3)
