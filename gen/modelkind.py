@@ -54,12 +54,14 @@ class KnownKind:
 
     def drift(self, knowledge: Knowledge) -> tuple[str, ...]:
         """Say which statements cannot all be right, the inventory's word first."""
+        strongest = self.strongest
+        if strongest is None:
+            return ()
         told = [f"inventory {self.word}"] if self._misnamed(knowledge) else []
-        against = [one for one in self.claims if self.strongest and not same_kind(one.kind, self.strongest.kind)]
+        against = [one for one in self.claims if not same_kind(one.kind, strongest.kind)]
         if not told and not against:
             return ()
-        assert self.strongest is not None  # noqa: S101 (only a claim can be disagreed with)
-        said = (f"{one.provenance} {one.kind} ({one.where})" for one in (*reversed(against), self.strongest))
+        said = (f"{one.provenance} {one.kind} ({one.where})" for one in (*reversed(against), strongest))
         return (f"what it is: {', '.join((*told, *said))}",)
 
     def kinds_in_doubt(self, knowledge: Knowledge) -> tuple[tuple[ModelKind, ...], ServiceKind | None]:
@@ -76,15 +78,18 @@ def known_kind(word: ServiceKind, runs: Iterable[Run], in_files: Callable[[str],
     found: list[Claim] = []
     for kind in (RunKind.ENDPOINT, RunKind.DECLARED):
         of_kind = [run for run in valid if run.kind is kind and (run.kinds or kind is RunKind.DECLARED)]
-        newest = max(of_kind, key=lambda run: (run.started_at, run.id), default=None)
-        for one in newest.kinds if newest is not None else ():
-            if kind is RunKind.ENDPOINT or in_files(one.provenance.source):
-                claim = Claim(
-                    kind=one.kind,
-                    where=one.where,
-                    provenance=one.provenance.kind,
-                    date=min(one.provenance.date, newest.date) if newest is not None else one.provenance.date,
-                    run=newest.id if newest is not None else "",
-                )
-                found.append(claim)
+        if not of_kind:
+            continue
+        newest = max(of_kind, key=lambda run: (run.started_at, run.id))
+        found += (
+            Claim(
+                kind=one.kind,
+                where=one.where,
+                provenance=one.provenance.kind,
+                date=min(one.provenance.date, newest.date),
+                run=newest.id,
+            )
+            for one in newest.kinds
+            if kind is RunKind.ENDPOINT or in_files(one.provenance.source)
+        )
     return KnownKind(word=word, claims=tuple(sorted(found, key=lambda one: _RANK[one.provenance])))

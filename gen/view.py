@@ -329,5 +329,4 @@ def _settled(bench: Bench) -> tuple[bool, bool, bool]:
     comparison = bench.deciding
     sides = (comparison.baseline, comparison.candidate)
     enough = all(side is not None and side.n >= MIN_SAMPLES for side in sides)
-    whole = isinstance(bench.run.load, Missing) or not bench.run.load.quick
-    return comparison.verdict in {Verdict.BETTER, Verdict.WORSE, Verdict.SAME}, enough, whole
+    return comparison.verdict in {Verdict.BETTER, Verdict.WORSE, Verdict.SAME}, enough, not bench.run.quick

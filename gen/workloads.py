@@ -70,10 +70,6 @@ def measured_workloads(runs: Iterable[Run]) -> tuple[MeasuredWorkload, ...]:
     for run in of_kind:
         # A quick run leaves arms out, so that it never takes the place of a whole one of the same model.
         held = usable.get(run.subject)
-        if run.validity.valid and not (_is_quick(run) and held is not None and not _is_quick(held) and held.model == run.model):
+        if run.validity.valid and not (run.quick and held is not None and not held.quick and held.model == run.model):
             usable[run.subject] = run
     return tuple(MeasuredWorkload(subject=name, last=last[name], usable=usable.get(name)) for name in sorted(last))
-
-
-def _is_quick(run: Run) -> bool:
-    return not isinstance(run.load, Missing) and run.load.quick

@@ -477,6 +477,11 @@ class Run(Model):
         """The calendar day of the start, in UTC."""
         return self.started_at.astimezone(UTC).date()
 
+    @property
+    def quick(self) -> bool:
+        """Whether it was cut short, so that it never takes the place of a whole one."""
+        return not isinstance(self.load, Missing) and self.load.quick
+
     def metric(self, name: str, arm: str = "") -> Metric | None:
         """Find a metric by name and arm."""
         return next((m for m in self.metrics if m.name == name and m.arm == arm), None)

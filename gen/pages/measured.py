@@ -15,7 +15,7 @@ from gen.spread import summary
 from gen.tables import Layout, columns, table
 from gen.techniques.wording import capital, listing
 from gen.verdict import compare
-from probes.evidence import Direction, Metric, Missing, Run
+from probes.evidence import Direction, Metric, Run
 
 FEWEST_DRAWN = 3
 # The formula that the tool writes into the evidence, in the words of the page.
@@ -54,7 +54,7 @@ def _picture(atlas: Atlas, runs: Sequence[Run], benchmark: Benchmark, here: str,
     meta = line(
         atlas.run(here, run.id, text("every sample")),
         dated(run.date, atlas.today, limit),
-        span(text("quick"), "badge") if _is_quick(run) else NOTHING,
+        span(text("quick"), "badge") if run.quick else NOTHING,
         line(text("again:"), code(run.tool.command)),
         by=" · ",
     )
@@ -72,11 +72,7 @@ def _speaking(runs: Sequence[Run]) -> Run | None:
     if not valid:
         return None
     same = [run for run in valid if (run.runtime, run.model) == (valid[0].runtime, valid[0].model)]
-    return next((run for run in same if not _is_quick(run)), valid[0])
-
-
-def _is_quick(run: Run) -> bool:
-    return not isinstance(run.load, Missing) and run.load.quick
+    return next((run for run in same if not run.quick), valid[0])
 
 
 def _drawn(run: Run, benchmark: Benchmark) -> Markdown:
