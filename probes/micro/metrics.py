@@ -54,7 +54,7 @@ def measured(report: Report, seconds: Sequence[float], peak_rss_bytes: int, devi
     times and speeds are those of the others, and what it did to them is beside.
     """
     timed = list(zip(report.rounds, seconds, strict=True))
-    found = [_metric(MEMORY, "", Per.RUN, (float(peak_rss_bytes),)), _vram(device)]
+    found = [metric_of(MEMORY, "", Per.RUN, (float(peak_rss_bytes),)), _vram(device)]
     baseline = next(arm.name for arm in report.arms if arm.role == "baseline")
     drafting = any(DRAFTED in arm.settings for arm in report.arms)
     reference = [row for row, _ in timed if row.arm == baseline]
@@ -63,21 +63,21 @@ def measured(report: Report, seconds: Sequence[float], peak_rss_bytes: int, devi
         found += _of_arm(arm.name, rows)
         if arm.name != baseline:
             shares = tuple(_agreement(other, row) for other, (row, _) in zip(reference, rows, strict=True))
-            found.append(_metric(AGREEMENT, arm.name, Per.REPETITION, shares))
+            found.append(metric_of(AGREEMENT, arm.name, Per.REPETITION, shares))
             if drafting:
                 found += _drafting(arm.name, reference, [row for row, _ in rows])
     quantities = (*CONTRACT, *((TOKENS_PER_STEP, BREAK_EVEN, ACCEPTED) if drafting else ()))
     for left_out in report.skipped:
         name, reason = left_out.arm.name, MissingReason.REFUSED if left_out.refused else MissingReason.SKIPPED
         found += [
-            _missing(quantity, name, reason, left_out.reason) for quantity in quantities if quantity not in (MEMORY, VRAM)
+            missing_of(quantity, name, reason, left_out.reason) for quantity in quantities if quantity not in (MEMORY, VRAM)
         ]
     return tuple(found)
 
 
 def unmeasured(words: str, reason: MissingReason = MissingReason.FAILED) -> tuple[Metric, ...]:
     """Say for the whole contract that the benchmark came to nothing, and why."""
-    return tuple(_missing(quantity, "", reason, words) for quantity in CONTRACT)
+    return tuple(missing_of(quantity, "", reason, words) for quantity in CONTRACT)
 
 
 def tokens_per_step(rows: Sequence[Request]) -> float:
@@ -96,15 +96,40 @@ def _drafting(arm: str, plain: Sequence[Round], rows: Sequence[Round]) -> list[M
     needed = tuple(count * one / other for count, one, other in zip(reached, *speeds, strict=True))
     accepted = tuple(float(sum(len(one.tokens) - 1 - (one.steps - one.steps_to_first) for one in row.requests)) for row in rows)
     return [
-        _metric(TOKENS_PER_STEP, arm, Per.REPETITION, reached),
-        _metric(BREAK_EVEN, arm, Per.REPETITION, needed),
-        _metric(ACCEPTED, arm, Per.REPETITION, accepted),
+        metric_of(TOKENS_PER_STEP, arm, Per.REPETITION, reached),
+        metric_of(BREAK_EVEN, arm, Per.REPETITION, needed),
+        metric_of(ACCEPTED, arm, Per.REPETITION, accepted),
     ]
 
 
 def p95(values: Sequence[float]) -> float:
     """Pick the nearest rank: the smallest value that at least 95 % of all are not above; never interpolated."""
     return sorted(values)[math.ceil(0.95 * len(values)) - 1]
+
+
+def p95_latency(arm: str, latencies: Sequence[float]) -> Metric:
+    """Give the p95 of all requests of an arm, or say that they are too few."""
+    if len(latencies) < P95_MIN_REQUESTS:
+        detail = f"{len(latencies)} requests; a p95 needs {P95_MIN_REQUESTS}"
+        return missing_of(P95_LATENCY, arm, MissingReason.TOO_FEW_SAMPLES, detail)
+    return metric_of(P95_LATENCY, arm, Per.RUN, (p95(latencies),))
+
+
+def metric_of(quantity: Quantity, arm: str, per: Per, samples: tuple[float, ...]) -> Metric:
+    """Give the samples of a quantity in an arm; "" is the run as a whole."""
+    return Metric(name=quantity.name, unit=quantity.unit, direction=quantity.direction, per=per, arm=arm, samples=samples)
+
+
+def missing_of(quantity: Quantity, arm: str, reason: MissingReason, detail: str) -> Metric:
+    """Say why a quantity has no samples in an arm."""
+    return Metric(
+        name=quantity.name,
+        unit=quantity.unit,
+        direction=quantity.direction,
+        per=Per.REPETITION,
+        arm=arm,
+        missing=Missing(missing=reason, detail=detail),
+    )
 
 
 def _joined(row: Round) -> Request | None:
@@ -131,50 +156,43 @@ def _joining(arm: str, rows: Sequence[Round]) -> list[Metric]:
     if not found:
         return []
     return [
-        _metric(WORST_ITL, arm, Per.REPETITION, tuple(max(waited) for waited, _ in found)),
-        _metric(ITL, arm, Per.REPETITION, tuple(median(waited) for waited, _ in found)),
-        _metric(LATE_TTFT, arm, Per.REPETITION, tuple(late.ttft_s for _, late in found)),
+        metric_of(WORST_ITL, arm, Per.REPETITION, tuple(max(waited) for waited, _ in found)),
+        metric_of(ITL, arm, Per.REPETITION, tuple(median(waited) for waited, _ in found)),
+        metric_of(LATE_TTFT, arm, Per.REPETITION, tuple(late.ttft_s for _, late in found)),
     ]
 
 
 def _kept(arm: str, rows: Sequence[Round]) -> list[Metric]:
     sizes = tuple(float(row.kv_bytes_per_token) for row in rows if row.kv_bytes_per_token is not None)
-    return [_metric(KV_BYTES, arm, Per.REPETITION, sizes)] if len(sizes) == len(rows) else []
+    return [metric_of(KV_BYTES, arm, Per.REPETITION, sizes)] if len(sizes) == len(rows) else []
 
 
 def _of_arm(arm: str, rows: Sequence[tuple[Round, float]]) -> list[Metric]:
     def per_repetition(quantity: Quantity, value: Callable[[Request], float]) -> Metric:
         samples = tuple(median(value(one) for one in row.requests if one.added_s == 0) for row, _ in rows)
-        return _metric(quantity, arm, Per.REPETITION, samples)
+        return metric_of(quantity, arm, Per.REPETITION, samples)
 
     latencies = tuple(request.latency_s for row, _ in rows for request in row.requests)
     return [
         per_repetition(TTFT, lambda request: request.ttft_s),
         per_repetition(DECODE, lambda request: request.decode_tok_s),
-        _metric(AGGREGATE, arm, Per.REPETITION, tuple(_tokens(row) / time_s for row, time_s in rows)),
-        _metric(LATENCY, arm, Per.REQUEST, latencies),
-        _p95_latency(arm, latencies),
+        metric_of(AGGREGATE, arm, Per.REPETITION, tuple(_tokens(row) / time_s for row, time_s in rows)),
+        metric_of(LATENCY, arm, Per.REQUEST, latencies),
+        p95_latency(arm, latencies),
         # A request that fails or answers short ends the benchmark, so a report holds none.
-        _metric(ERROR_RATE, arm, Per.REPETITION, tuple(0.0 for _ in rows)),
+        metric_of(ERROR_RATE, arm, Per.REPETITION, tuple(0.0 for _ in rows)),
         _power(arm, [row.power_w for row, _ in rows]),
-        _missing(QUALITY, arm, MissingReason.NOT_MEASURED, "no task suite ran; token_agreement compares the greedy tokens"),
-        _metric(CACHE_USAGE, arm, Per.REPETITION, tuple(row.cache_usage_percent for row, _ in rows)),
+        missing_of(QUALITY, arm, MissingReason.NOT_MEASURED, "no task suite ran; token_agreement compares the greedy tokens"),
+        metric_of(CACHE_USAGE, arm, Per.REPETITION, tuple(row.cache_usage_percent for row, _ in rows)),
         *_kept(arm, [row for row, _ in rows]),
         *_joining(arm, [row for row, _ in rows]),
     ]
 
 
-def _p95_latency(arm: str, latencies: Sequence[float]) -> Metric:
-    if len(latencies) < P95_MIN_REQUESTS:
-        detail = f"{len(latencies)} requests; a p95 needs {P95_MIN_REQUESTS}"
-        return _missing(P95_LATENCY, arm, MissingReason.TOO_FEW_SAMPLES, detail)
-    return _metric(P95_LATENCY, arm, Per.RUN, (p95(latencies),))
-
-
 def _vram(device: str) -> Metric:
     if device == "CPU":
-        return _missing(VRAM, "", MissingReason.NOT_APPLICABLE, "runs on CPU; memory_bytes holds the process")
-    return _missing(VRAM, "", MissingReason.NOT_MEASURED, f"no reading of {device} memory was taken")
+        return missing_of(VRAM, "", MissingReason.NOT_APPLICABLE, "runs on CPU; memory_bytes holds the process")
+    return missing_of(VRAM, "", MissingReason.NOT_MEASURED, f"no reading of {device} memory was taken")
 
 
 def _power(arm: str, readings: Sequence[float | Missing]) -> Metric:
@@ -182,7 +200,7 @@ def _power(arm: str, readings: Sequence[float | Missing]) -> Metric:
     absent = next((reading for reading in readings if isinstance(reading, Missing)), None)
     if absent is not None:
         return Metric(name=POWER.name, unit=POWER.unit, direction=POWER.direction, per=Per.REPETITION, arm=arm, missing=absent)
-    return _metric(POWER, arm, Per.REPETITION, watts)
+    return metric_of(POWER, arm, Per.REPETITION, watts)
 
 
 def _tokens(row: Round) -> int:
@@ -198,18 +216,3 @@ def _agreement(baseline: Round, candidate: Round) -> float:
 
 def _same_start(one: Sequence[int], other: Sequence[int]) -> int:
     return next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other)))
-
-
-def _metric(quantity: Quantity, arm: str, per: Per, samples: tuple[float, ...]) -> Metric:
-    return Metric(name=quantity.name, unit=quantity.unit, direction=quantity.direction, per=per, arm=arm, samples=samples)
-
-
-def _missing(quantity: Quantity, arm: str, reason: MissingReason, detail: str) -> Metric:
-    return Metric(
-        name=quantity.name,
-        unit=quantity.unit,
-        direction=quantity.direction,
-        per=Per.REPETITION,
-        arm=arm,
-        missing=Missing(missing=reason, detail=detail),
-    )

@@ -175,7 +175,7 @@ def _found(result: ChildResult, device: str, source: str, at: datetime, busy: fl
         found = Roofline.model_validate_json(json.dumps(entry["extra_info"]["roofline"]))
         dumps = [found.dump] if found.dump else []
         return {
-            "invalid": (*_too_few(len(found.turns), "turn"), *_elsewhere(dumps, device)),
+            "invalid": (*too_few(len(found.turns), "turn"), *_elsewhere(dumps, device)),
             "device": _device(dumps, device),
             "settings": _settings(dumps, source, at),
             "load": roofline.load(found),
@@ -216,7 +216,7 @@ def came_to_nothing(outcome: Outcome, words: str) -> Missing:
 
 def doubts(report: Report, device: str) -> tuple[str, ...]:
     """List why a report must not be used: too few rounds, another device, an arm that did not run as it says."""
-    found = [*_too_few(len(report.rounds) // len(report.arms), "repetition of each arm")]
+    found = [*too_few(len(report.rounds) // len(report.arms), "repetition of each arm")]
     for arm in report.arms:
         dump = report.dumps.get(arm.name)
         if dump is None:
@@ -229,15 +229,16 @@ def doubts(report: Report, device: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _too_few(count: int, what: str) -> Iterator[str]:
+def _elsewhere(dumps: Sequence[Dump], device: str) -> Iterator[str]:
+    return (wrong for dump in dumps if (wrong := executes_elsewhere(device, dump)))
+
+
+def too_few(count: int, what: str) -> Iterator[str]:
+    """Doubt fewer repetitions than a verdict needs; `what` is the noun of one of them."""
     if count < MIN_REPETITIONS:
         noun, _, rest = what.partition(" ")
         counted = f"{count} {noun}{'s' * (count != 1)} {rest}".rstrip()
         yield f"{MissingReason.TOO_FEW_SAMPLES}: {counted}; expected {MIN_REPETITIONS}"
-
-
-def _elsewhere(dumps: Sequence[Dump], device: str) -> Iterator[str]:
-    return (wrong for dump in dumps if (wrong := executes_elsewhere(device, dump)))
 
 
 def load(report: Report) -> Load:

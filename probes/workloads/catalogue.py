@@ -44,7 +44,7 @@ class Workload:
     @property
     def needs(self) -> tuple[str, ...]:
         """The packages without which it cannot run."""
-        return tuple(dict.fromkeys((self.package, *([self.engine] if self.engine else []))))
+        return tuple(dict.fromkeys(filter(None, (self.package, self.engine))))
 
 
 def _rate(noun: str) -> Quantity:

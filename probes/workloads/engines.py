@@ -46,7 +46,7 @@ class Network:
         """Stack a batch of inputs."""
         import numpy as np
 
-        return np.stack([self._make(number * 8 + n) for n in range(int(settings[BATCH]))])
+        return np.stack(_batch(self._make, settings, number))
 
     def answer(self, request: Any) -> None:
         """Classify a batch; the answers are shares of the classes."""
@@ -67,7 +67,7 @@ class Listener:
         import numpy as np
 
         seconds = _WINDOWS * _WINDOW / inputs.SAMPLE_RATE
-        return np.stack([inputs.sound(number * 8 + n, seconds) for n in range(int(settings[BATCH]))])
+        return np.stack(_batch(lambda one: inputs.sound(one, seconds), settings, number))
 
     def answer(self, request: Any) -> None:
         """Go through the sound of all streams; every window gets the chance that somebody speaks."""
@@ -93,7 +93,7 @@ class Embedder:
 
     def prepare(self, settings: Mapping[str, Scalar], number: int) -> Any:
         """Write a batch of texts."""
-        return [inputs.text(number * 8 + n) for n in range(int(settings[BATCH]))]
+        return _batch(inputs.text, settings, number)
 
     def answer(self, request: Any) -> None:
         """Embed a batch of texts; each vector has the length 1."""
@@ -116,7 +116,7 @@ class Transcriber:
         weights = str(settings[WEIGHTS])
         if weights not in self._models:
             self._models[weights] = ctranslate2.models.Whisper(str(self._folder), device="cpu", compute_type=weights)
-        return self._models[weights], [inputs.sound(number * 8 + n, _CLIP_S) for n in range(int(settings[BATCH]))]
+        return self._models[weights], _batch(lambda one: inputs.sound(one, _CLIP_S), settings, number)
 
     def answer(self, request: Any) -> None:
         """Write down a fixed number of tokens of each clip, its spectrogram included."""
@@ -159,6 +159,11 @@ def open_package(workload: Workload, file: Path) -> Embedder | Transcriber:
         RuntimeError: the engine refuses the model.
     """
     return Embedder() if workload.subject == "embedding" else Transcriber(file.parent)
+
+
+def _batch(make: Callable[[int], Any], settings: Mapping[str, Scalar], number: int) -> list[Any]:
+    """Make the inputs of a request, none of which the request before it had."""
+    return [make(number * 8 + n) for n in range(int(settings[BATCH]))]
 
 
 def _look(answer: Any, *, right: bool) -> None:

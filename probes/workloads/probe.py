@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from probes.child import Outcome, run_child
 from probes.context import Context
+from probes.declared.kind import of_ctranslate2
 from probes.devices import dump
 from probes.evidence import (
     Capability,
@@ -31,7 +32,7 @@ from probes.evidence import (
     Runtime,
     run_id,
 )
-from probes.micro.probe import came_to_nothing
+from probes.micro.probe import came_to_nothing, too_few
 from probes.micro.rounds import MIN_REPETITIONS
 from probes.workloads.catalogue import BATCH, Workload, of_subject
 from probes.workloads.metrics import measured, unmeasured
@@ -161,23 +162,20 @@ def _refusals(workload: Workload, folder: Path, language_model: Path) -> tuple[C
     sent: list[Any] = list(result.sent)
     answers = {entry["key"]: entry for entry in sent}
     ended = f"{result.outcome}: {result.words}" if result.outcome is not Outcome.OK else ""
-    found = []
+    unanswered = {"state": CapabilityState.FAILED, "words": ended or "it was not asked", "effect": ""}
     due = [one for one in REQUESTS if one.key == workload.pipeline or (not workload.pipeline and one.technique is not None)]
-    for one in due:
-        answer = answers.get(one.key)
-        failed: dict[str, Any] = {"state": CapabilityState.FAILED, "words": ended or "it was not asked", "effect": ""}
-        told = answer or failed
-        found.append(
-            Capability(
-                name=one.name,
-                technique=one.technique,
-                requested=one.requested,
-                state=CapabilityState(told["state"]),
-                words=told["words"],
-                effect=told["effect"],
-            )
+    return tuple(
+        Capability(
+            name=one.name,
+            technique=one.technique,
+            requested=one.requested,
+            state=CapabilityState(told["state"]),
+            words=told["words"],
+            effect=told["effect"],
         )
-    return tuple(found)
+        for one in due
+        for told in (answers.get(one.key, unanswered),)
+    )
 
 
 def _attempts(report: Report) -> Iterator[Capability]:
@@ -201,8 +199,6 @@ def _claim(workload: Workload, report: Report, shipped: Shipped, observed: Prove
     if report.dimensions:
         where = f"{workload.engine} gives one vector of {report.dimensions} numbers per text"
         return KindClaim(kind=ModelKind.FORWARD_ONLY, where=where, provenance=observed)
-    from probes.declared.kind import of_ctranslate2
-
     with file.open("rb") as stream:
         told = next(of_ctranslate2(stream.read(80), file.name), None)
     return None if told is None else KindClaim(kind=told.value, where=told.where, provenance=observed)
@@ -211,9 +207,7 @@ def _claim(workload: Workload, report: Report, shipped: Shipped, observed: Prove
 def doubts(workload: Workload, report: Report) -> Iterator[str]:
     """List why a report must not be used: too few repetitions, or another device than the one asked for."""
     turns = [turn for turn in report.turns if turn.arm == workload.arms[0].name]
-    if len(turns) < MIN_REPETITIONS:
-        many = f"{len(turns)} repetition{'s' * (len(turns) != 1)} of each arm"
-        yield f"{MissingReason.TOO_FEW_SAMPLES}: {many}; expected {MIN_REPETITIONS}"
+    yield from too_few(len(turns), "repetition of each arm")
     if report.structure is not None and report.structure.executes_on != (_DEVICE,):
         yield f"it ran on {', '.join(report.structure.executes_on)}; expected {_DEVICE}"
 
@@ -244,7 +238,7 @@ def _facts(workload: Workload, shipped: Shipped, structure: Structure | None) ->
 
 
 def _load(workload: Workload, report: Report, *, quick: bool) -> Load:
-    batches = ", ".join(f"{arm.settings[BATCH]}" for arm in workload.arms)
+    batches = " or ".join(dict.fromkeys(str(arm.settings[BATCH]) for arm in workload.arms))
     return Load(
         schedule="one request at a time, its arms by turns",
         concurrency=1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -79,7 +79,7 @@ def ask(*, folder: str, language_model: str, device: str, pipeline: str, emit: C
         emit({"key": key, "state": state.value, "words": words, "effect": ""})
 
 
-def _of_network(ir: Path, device: str) -> list[tuple[str, CapabilityState, str, str]]:
+def _of_network(ir: Path, device: str) -> Iterator[tuple[str, CapabilityState, str, str]]:
     import numpy as np
     import openvino
 
@@ -88,16 +88,17 @@ def _of_network(ir: Path, device: str) -> list[tuple[str, CapabilityState, str, 
     plain = core.compile_model(model, device)
     kept = len(plain.create_infer_request().query_state())
     counted = CapabilityState.INERT if kept == 0 else CapabilityState.EFFECTIVE
-    told = [("states", counted, "", f"{kept or 'no'} state variables in the compiled model")]
+    yield "states", counted, "", f"{kept or 'no'} state variables in the compiled model"
     try:
         packed = core.compile_model(model, device, {"KV_CACHE_PRECISION": "u8"})
     except RuntimeError as exc:
-        return [*told, ("precision", CapabilityState.REFUSED, runtime_words(str(exc)), "")]
+        yield "precision", CapabilityState.REFUSED, runtime_words(str(exc)), ""
+        return
     feed = {port.any_name: _example(port) for port in model.inputs}
     pairs = zip(plain(feed).values(), packed(feed).values(), strict=True)
     same = all(np.array_equal(one, other) for one, other in pairs)
     state = CapabilityState.INERT if same else CapabilityState.ACCEPTED
-    return [*told, ("precision", state, "", "the same numbers come out" if same else "other numbers come out")]
+    yield "precision", state, "", "the same numbers come out" if same else "other numbers come out"
 
 
 def _example(port: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from probes import telemetry
 from probes.declared.ir import read_ir
 from probes.devices.words import runtime_words
-from probes.evidence import Arm, CapabilityState, Scalar
+from probes.evidence import Arm, CapabilityState
 from probes.micro.bench import within_budget
-from probes.workloads.catalogue import BATCH, of_subject
+from probes.workloads.catalogue import of_subject
 from probes.workloads.engines import Embedder, Engine, open_network, open_package
 from probes.workloads.report import Attempt, Report, Structure, Turn
 
@@ -87,8 +87,7 @@ def _requests(arm: Arm) -> int:
 
 
 def _timed(engine: Engine, arm: Arm, number: int) -> float:
-    settings: Mapping[str, Scalar] = {BATCH: 1, **arm.settings}
-    request = engine.prepare(settings, number)
+    request = engine.prepare(arm.settings, number)
     started = time.perf_counter()
     engine.answer(request)
     return time.perf_counter() - started
