@@ -98,7 +98,7 @@ def plan(
     embedded = not services or EMBEDDED in services
     extent = _extent(chosen, quick=quick)
     steps = [step for part in chosen for step in _steps(part, fleet, environ, asked, embedded=embedded, extent=extent)]
-    steps += _of_workloads(workloads, installed, quick=quick) if Part.WORKLOADS in chosen else []
+    steps += _of_workloads(workloads, installed, quick=quick)
     return Plan(
         parts=chosen,
         services=asked if Part.ENDPOINTS in chosen else (),
@@ -106,7 +106,7 @@ def plan(
         embedded=embedded and Part.ENDPOINTS in chosen,
         quick=quick,
         steps=tuple(steps),
-        workloads=workloads if Part.WORKLOADS in chosen else (),
+        workloads=workloads,
     )
 
 

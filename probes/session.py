@@ -24,8 +24,6 @@ from probes.plan import EMBEDDED, Part, Plan
 from probes.workloads.probe import probe_workloads
 
 _BUDGETS = {Extent.QUICK: devices.QUICK, Extent.CORE: devices.BESIDE_OTHER_PARTS, Extent.WHOLE: devices.WHOLE}
-
-
 _STARTED_HERE = "http://127.0.0.1 (started for the run)"
 
 

@@ -11,7 +11,7 @@ from gen.knowledge import Control, Engine
 from gen.knowledge.schema import ENGINE_TITLES, Known, TechniqueEntry
 from gen.markdown import Markdown, anchor, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
-from gen.pages.controls import READING, path_of
+from gen.pages.controls import path_of, reading_word
 from gen.pages.marks import dated, unverified
 from gen.pages.page import Page
 from gen.recheck import Unverified
@@ -97,7 +97,7 @@ def _entries(atlas: Atlas) -> Iterator[_Entry]:
             said=text(f"{release.version}, published on {release.published}"),
             source=release.source,
             checked=release.checked,
-            how=READING[release.reading],
+            how=reading_word(release.reading),
             checked_for=(f"{ENGINE_TITLES[release.engine]} {release.version}",),
             unverified=atlas.unverified(f"releases/{release.engine}") if newest else (),
         )
@@ -118,7 +118,7 @@ def _entry(atlas: Atlas, known: Known, engines: tuple[Engine, ...], kind: str, s
         said=said,
         source=known.source,
         checked=known.checked,
-        how=READING[known.reading],
+        how=reading_word(known.reading),
         checked_for=tuple(told),
         unverified=atlas.unverified(known.id),
     )

@@ -32,7 +32,7 @@ from gen.words import TECHNIQUE_TITLES
 from probes.evidence import Technique, slug
 
 INDEX = "knowledge/index.md"
-READING = {
+_READING = {
     Reading.MEASURED: "measured",
     Reading.READ: "source read",
     Reading.EXCERPT: "excerpt seen",
@@ -49,7 +49,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
 
 def reading_word(reading: Reading) -> str:
     """Say how closely a source was looked at."""
-    return READING[reading]
+    return _READING[reading]
 
 
 def of_technique(atlas: Atlas, technique: Technique, here: str) -> Markdown:
@@ -219,7 +219,7 @@ def _checked(atlas: Atlas, engine: Engine, known: Known, here: str) -> Markdown:
     also = [atlas.source(here, source) for source in known.also]
     source = line(atlas.source(here, known.source), *also, by=", ")
     at = span(text(known.at), "note") if known.at else NOTHING
-    when = line(text(READING[known.reading]), dated(known.checked, atlas.today, limit))
+    when = line(text(reading_word(known.reading)), dated(known.checked, atlas.today, limit))
     release = atlas.corpus.knowledge.checked_for(known, engine).release
     checked = span(text(f"for {release}"), "note") if release else NOTHING
     return line(source, at, when, checked, unverified(atlas.unverified(known.id, engine=engine)))

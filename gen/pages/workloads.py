@@ -24,13 +24,11 @@ _COLUMNS = {
 
 def measured_table(atlas: Atlas, workloads: Sequence[MeasuredWorkload], here: str) -> Markdown:
     """Show what each model brings, with size and spread of every number and the command that measures it again."""
-    if not workloads:
-        return NOTHING
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
     body = [
         (
-            atlas.run(here, (one.usable or one.last).id, text(title(one))),
-            line(what_it_is(one), span(text(f"run by {one.engine}"), "note") if one.engine else NOTHING, by="<br>"),
+            atlas.run(here, (one.usable or one.last).id, text(_title(one))),
+            line(_what_it_is(one), span(text(f"run by {one.engine}"), "note") if one.engine else NOTHING, by="<br>"),
             line(*(_headline(metric) for metric in one.headlines()), by="<br>") or _why_not(one.last),
             line(dated((one.usable or one.last).date, atlas.today, limit), _failed_since(atlas, one, here), by="<br>"),
             code(one.last.tool.command),
@@ -44,8 +42,8 @@ def technique_tables(atlas: Atlas, workloads: Sequence[MeasuredWorkload], here: 
     """Show of each model how the techniques bear on it and, folded under it, why, and what running it showed."""
     body = [
         (
-            atlas.run(here, (one.usable or one.last).id, text(title(one))),
-            what_it_is(one),
+            atlas.run(here, (one.usable or one.last).id, text(_title(one))),
+            _what_it_is(one),
             *(_bearing_so(atlas, one, wanted, here) for wanted in _COLUMNS.values()),
         )
         for one in workloads
@@ -76,7 +74,7 @@ def _whys(atlas: Atlas, one: MeasuredWorkload, here: str) -> Markdown:
         if bearing is not None
     ]
     head = columns("Technique", "Bearing", "Why", "Shown by running it")
-    label = text(f"{title(one)}: why, technique by technique, and what running it showed")
+    label = text(f"{_title(one)}: why, technique by technique, and what running it showed")
     return details(label, table(head, body, Layout.CARDS, "bearing"), "data")
 
 
@@ -84,12 +82,12 @@ def _technique(technique: Technique, here: str, *classes: str) -> Markdown:
     return link(text(TECHNIQUE_TITLES[technique]), paths.relative(f"techniques/{technique.value}.md", here), *classes)
 
 
-def title(one: MeasuredWorkload) -> str:
+def _title(one: MeasuredWorkload) -> str:
     """Name a workload for people."""
     return one.subject.replace("-", " ").capitalize()
 
 
-def what_it_is(one: MeasuredWorkload) -> Markdown:
+def _what_it_is(one: MeasuredWorkload) -> Markdown:
     """Say what a model is and what told it."""
     if one.claim is None:
         return not_measured("no run saw its network")
