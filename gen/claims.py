@@ -57,7 +57,7 @@ def side(claim: Claim, answer: Answer) -> str:
     """Say on which side of the claimed range a measurement lies; nothing where they meet or cannot be held together."""
     if answer.relation is not Relation.DISAGREES:
         return ""
-    return "less than claimed" if answer.span.high < claim.figure.low else "more than claimed"
+    return "below the claim" if answer.span.high < claim.figure.low else "above the claim"
 
 
 def relation(found: Iterable[Answer]) -> Relation:

@@ -104,7 +104,7 @@ def test_claims_show_conditions_measurement_and_relation(site: dict[str, str]) -
     assert len(rows) == len(knowledge().claims)
     row = next(row for claim, row in rows.items() if "ten times as long" in claim)
     assert "11 times" in row[3]
-    assert "5.09 times (4.67 times to 5.53 times) less than claimed (n = 7)" in row[4]
+    assert "5.09 times (4.67 times to 5.53 times) below the claim (n = 7)" in row[4]
     assert row[5].strip().endswith("disagrees")
     unmeasured = next(row for claim, row in rows.items() if "scales to 80 to 95 %" in claim)
     assert "it would take two linked cards of one host" in unmeasured[4]
