@@ -7,7 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from gen.charts import _svg, figure, strips
+from gen.charts import figure, strips
+from gen.charts.drawing import rendered
 from gen.markdown import paragraphs, text
 from probes.evidence import Per
 from tests.gen.reading import read
@@ -22,7 +23,7 @@ def drawn(label: str = "cold") -> str:
 
 def test_the_same_samples_give_the_same_bytes() -> None:
     first = drawn()
-    _svg.cache_clear()
+    rendered.cache_clear()
     assert drawn() == first
 
 
