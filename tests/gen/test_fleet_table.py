@@ -295,6 +295,24 @@ def test_every_declared_setting_moves_the_cells_that_rest_on_it_and_no_other(nam
     assert moves == {(technique, name) for technique in expected} | {(technique, "row") for technique in expected}
 
 
+@pytest.mark.parametrize(
+    ("weights", "kv", "state"),
+    [
+        ("INT4", "u8", State.ENABLED),
+        ("FP16", "u8", State.PARTLY),
+        ("INT4", "f16", State.PARTLY),
+        ("FP16", "f16", State.DISABLED),
+    ],
+)
+def test_what_is_quantized_of_weights_and_cache_is_told_from_both(weights: str, kv: str, state: State) -> None:
+    given = {"weight_precision": weights, "KV_CACHE_PRECISION": kv}
+    declared = {control: Declared(value=value, as_of=JULY, source="test") for control, value in given.items()}
+    kept = {**inventory().services["text-27b"].settings, **declared}
+    row = rows(with_service("text-27b", settings=kept))[Technique.QUANTIZATION]
+    (found,) = [cell for cell in row.cells if cell.service == "text-27b"]
+    assert (found.state, found.summary) == (state, f"{weights} weights and {kv} KV cache.")
+
+
 # Concurrency that nobody bounds is a fact about the KV cache as well; by how much it is bounded is not.
 WITHOUT = {**MOVES, "max_num_seqs": {Technique.CONTINUOUS_BATCHING, Technique.KV_CACHE}}
 
