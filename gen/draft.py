@@ -151,7 +151,7 @@ def _option_to_measure(decision: Decision, compared: Sequence[Compared]) -> list
         return [f"Tune it: takes baseline and candidate for the whole measurement contract; {both if compared else neither}."]
     if decision in CHANGES_A_SETTING:
         owed = f"still owed: {neither}, so the effect here is expected and not measured"
-        return [f"Benchmark first: {both if compared else owed}."]
+        return [f"Benchmark first: {f'done; {both}' if compared else owed}."]
     if decision is Decision.DO_NOT_DEPLOY:
         return [f"Benchmark first: {both if compared else 'has nothing to measure while that is lacking'}."]
     return []

@@ -319,7 +319,7 @@ def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision
     assert "Benchmark first: still owed: no cited run compares baseline with candidate" in without.text
     assert "No cited run has both: measure them before it is accepted, or acknowledge IA013 about comparison." in without.text
     with_both = one(compare(ledger(local_runs=MEASURED), [told.model_copy(update={"evidence": (micro_run().id,)})], NOVEMBER))
-    assert "Benchmark first: the cited runs compare baseline and candidate (1 better, 1 same)." in with_both.text
+    assert "Benchmark first: done; the cited runs compare baseline and candidate (1 better, 1 same)." in with_both.text
     assert "No cited run has both" not in with_both.text
     owed = ["error-rate", "memory", "p95-latency", "power", "quality", "throughput"]
     for draft, about in ((without, ["comparison"]), (with_both, owed)):
