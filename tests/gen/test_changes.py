@@ -328,6 +328,18 @@ def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision
         assert [finding.about for finding in found if finding.rule is Rule.CONTRACT_VERDICT] == about
 
 
+def test_a_change_that_nobody_compared_says_how_to_compare_it() -> None:
+    service = inventory().services["text-8b"]
+    off: dict[str, Any] = {"enable_prefix_caching": Declared(value=False, as_of=NOVEMBER)}
+    changed = service.model_copy(update={"settings": dict(service.settings) | off})
+    edited = inventory().model_copy(update={"services": dict(inventory().services) | {"text-8b": changed}})
+    (draft,) = [one for one in propose(ledger(fleet=edited), NOVEMBER, "fleet") if one.technique is Technique.PREFIX_CACHING]
+    assert (
+        "To compare first, start a second instance of text-8b with `enable_prefix_caching=true` beside it, then: "
+        "`nox -s compare -- text-8b ADDRESS --allow-load`." in draft.text
+    )
+
+
 @pytest.mark.parametrize("decision", list(Decision))
 def test_no_draft_without_a_run_speaks_of_evidence(decision: Decision) -> None:
     text = one(compare(ledger(), [assessment(decision=decision)], NOVEMBER)).text
