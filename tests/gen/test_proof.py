@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gen.proof import Proof, newest_proof
@@ -51,12 +52,26 @@ def test_a_row_of_another_number_of_samples_says_so_and_what_vetoes_stands_with_
     assert any(row.startswith("| Stalled streams | 0 requests | 1 requests |") and "**worse**" in row for row in rows)
 
 
+def test_an_open_row_says_what_would_settle_it_and_not_what_open_means() -> None:
+    loud, near = (3.0, 5.0, 2.0, 8.0, 7.0, 4.0), (0.40, 0.39, 0.43, 0.38, 0.42, 0.37)
+    never, some = (
+        next(row for row in proof(candidate=FASTER | {"ttft_s": ttft}, baseline=STEADY | {"ttft_s": other}).numbers.splitlines()
+             if row.startswith("| Time to first token |"))
+        for ttft, other in ((loud, loud), (near, STEADY["ttft_s"]))
+    )  # fmt: skip
+    assert "| **inconclusive**: no affordable number of repetitions would settle it |" in never
+    assert re.search(r"\| \*\*inconclusive\*\*: about \d+ more repetitions a side would settle it \|", some)
+
+
 def test_how_many_prompts_begin_alike_is_told_for_a_cache_lives_on_that_alone() -> None:
     def load(shared: object) -> str:
         native = {"contract": {"shape": {"shared_prefix": shared}}}
         return next(line for line in proof(native=native).conditions.splitlines() if line.startswith("- Load:"))
 
-    assert "prompts of 250 tokens, all of which begin with one text, new in each round, and differ in their end, answers" in load(1.0)
+    assert (
+        "prompts of 250 tokens, all of which begin with one text, new in each round, and differ in their end, answers"
+        in load(1.0)
+    )
     assert "of which 50 % begin with one text" in load(0.5)
     assert "of which no two begin alike" in load(0)
     assert "begin" not in load(None)
