@@ -20,6 +20,7 @@ from gen.judgement import Judgement, judge_run, judge_runs
 from gen.markdown import visible
 from gen.noise import Noise
 from gen.spread import Spread, quantity
+from gen.techniques.wording import amount
 from gen.verdict import Comparison
 from gen.words import Verdict
 from probes.archive import read_run
@@ -115,7 +116,7 @@ def gate_words(gates: Gates) -> str:
     """Write the gates in force."""
     return (
         f"{gates.latency_percent:g} % for times, memory and power, {gates.throughput_percent:g} % for rates, "
-        f"{quantity(gates.error_rate, 'ratio')} for errors, {gates.quality_points:g} points for quality"
+        f"{quantity(gates.error_rate, 'ratio')} for errors, {amount(gates.quality_points, 'point')} for quality"
     )
 
 
