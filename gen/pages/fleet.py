@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gen.markdown import NOTHING, Markdown, anchor, bullets, heading, line, paragraphs, span, text
+from gen.markdown import NOTHING, Markdown, anchor, bullets, heading, line, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.conditions import ENTRY, entries
 from gen.pages.fleet_map import asked, fleet_map
@@ -48,13 +48,19 @@ def _services(atlas: Atlas) -> Markdown:
         (
             atlas.service(HERE, Spot(scope=FLEET, name=name)),
             text(service.kind.value),
-            line(text(service.runtime.value), _version(service), by="<br>"),
+            line(sifted(text(service.runtime.value), facet=service.runtime.value), _version(service), by="<br>"),
             _where(atlas, service),
             _asked(atlas, name),
         )
         for name, service in atlas.corpus.fleet.services.items()
     ]
-    return table(columns("Service", "Kind", "Runtime", "Where", "When last asked"), body, Layout.CARDS, "services")
+    return table(
+        columns("Service", "Kind", "Runtime", "Where", "When last asked"),
+        body,
+        Layout.CARDS,
+        "services",
+        facets=("Kind", "Runtime"),
+    )
 
 
 def _version(service: Service) -> Markdown:

@@ -50,7 +50,7 @@ def settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mark
     head = columns("Control", *shown, *(["Drift"] if len(shown) > 1 else []))
     left = [title.lower() for title in _WAYS if title not in shown]
     said = f" Nothing of it is {', '.join(left[:-1])}{' or ' * (len(left) > 1)}{left[-1]}." if left else ""
-    return paragraphs(span(text(f"{_ABOUT}{said}"), "note"), table(head, body, Layout.CARDS, "settings"))
+    return paragraphs(span(text(f"{_ABOUT}{said}"), "note"), table(head, body, Layout.CARDS, "settings", facets=()))
 
 
 def drift_line(atlas: Atlas, spot: Spot) -> Markdown:

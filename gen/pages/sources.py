@@ -19,6 +19,7 @@ from gen.markdown import (
     line,
     link,
     paragraphs,
+    sifted,
     span,
     text,
 )
@@ -56,7 +57,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
     )
     last = "Entries that rest on it"
     head = columns("Source", "Last checked", "Published", "Where", "Describes", last, numeric=[last])
-    shown = table(head, body, Layout.CARDS, "sources")
+    shown = table(head, body, Layout.CARDS, "sources", facets=("Describes",))
     folds = [
         details(
             text(f"{source.title} ({len(uses[source.id])})"),
@@ -117,7 +118,11 @@ def _mark(source: Source) -> str:
 def _describes(source: Source) -> Markdown:
     if not source.describes:
         return span(text("names no release"), "absent")
-    return text(", ".join(f"{ENGINE_TITLES[engine]} {release}" for engine, release in source.describes.items()))
+    described = (
+        sifted(text(f"{ENGINE_TITLES[engine]} {release}"), facet=ENGINE_TITLES[engine])
+        for engine, release in source.describes.items()
+    )
+    return line(*described, by=", ")
 
 
 def _where(source: Source) -> Markdown:
