@@ -30,6 +30,12 @@ _ORDER = (
     Verdict.NOT_MEASURED,
 )
 
+_PLAIN = {
+    Verdict.BETTER: "even the most cautious ratio clears the gate",
+    Verdict.WORSE: "even the most cautious ratio clears the gate",
+    Verdict.SAME: "every ratio stays inside the gate",
+}
+
 
 def contract_part(atlas: Atlas, run: Run) -> Markdown:
     """Show the contract of a run: a comparison of its two sides, or what its one side measured."""
@@ -39,8 +45,8 @@ def contract_part(atlas: Atlas, run: Run) -> Markdown:
     judged = judge(*both, atlas.corpus.fleet.policies.gates, interleaved=True)
     return paragraphs(
         heading(2, text("Measurement contract"), "contract"),
-        bullets(_tested(judged)),
         _verdict(run, judged),
+        line(text("Under test:"), tested(judged)),
         bullets(_counted(judged)) if run.validity.valid else NOTHING,
         _settled_by(run, judged),
         _table(judged),
@@ -53,10 +59,6 @@ def tested(judged: Judgement) -> Markdown:
     """Say what differs between the sides on purpose."""
     found = [line(*_difference(one)) for one in judged.likeness.under_test]
     return line(*found, by="; ") or text("nothing: the same thing twice, which shows the noise")
-
-
-def _tested(judged: Judgement) -> Iterator[Markdown]:
-    yield line(text("Under test:"), tested(judged))
 
 
 def _verdict(run: Run, judged: Judgement) -> Markdown:
@@ -168,7 +170,7 @@ def _ratio(row: Comparison) -> Markdown:
 
 def _reason(row: Comparison) -> Markdown:
     said = why(row)
-    return sentence(said) if said else span(text("the whole interval clears the gate or stays inside it"), "note")
+    return sentence(said) if said else span(text(_PLAIN.get(row.verdict, "nothing more to say")), "note")
 
 
 def _noise(judged: Judgement) -> Markdown:

@@ -43,7 +43,7 @@ from gen.techniques.wording import listing
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES, Decision
 from probes.evidence import Missing, Run, RunKind
-from probes.fleet import ConfigFile, RuntimeName, ServedModel, Service, Unknown, reference_name
+from probes.fleet import ConfigFile, RuntimeName, ServedModel, Service, ServiceKind, Unknown, reference_name
 
 _WAITING = (Decision.INVESTIGATE, Decision.ENABLE, Decision.TUNE, Decision.BENCHMARK_FIRST)
 
@@ -75,7 +75,7 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
         _unverified(atlas, spot, here),
         _capabilities(atlas, runs, here),
         heading(2, text("Measure it"), "measure"),
-        fenced(_probe(spot), "sh"),
+        _measure(atlas, spot),
     )
     title = entry.title if entry else f"{spot.name} on {atlas.client_alias(spot.scope)}"
     parent = ("Fleet", "fleet.md") if entry else (atlas.client_alias(spot.scope), atlas.machine_paths[spot.scope])
@@ -221,6 +221,19 @@ def _reached(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mark
     place = "survey" if run.kind is RunKind.SURVEY else "conditions"
     state = chip(endpoint.state, paths.relative(f"{path}#{place}", here) if path else "")
     return line(state, detail, span(when, "note"), by="<br>")
+
+
+def _measure(atlas: Atlas, spot: Spot) -> Markdown:
+    """Give the commands that ask the service and that measure it, within the limits the inventory gives it."""
+    parts = [text("What it is and what it has switched on, by asking it:"), fenced(_probe(spot), "sh")]
+    service = atlas.service_view(spot)
+    if service is not None and service.kind is ServiceKind.TEXT_GENERATION:
+        side = spot.name if spot.scope == FLEET else EMBEDDED
+        parts += [text("All eight quantities of the measurement contract:"), fenced(f"python -m probes contract {side}", "sh")]
+        if side == EMBEDDED:
+            told = text("A setting off and on by turns, with a verdict:")
+            parts += [told, fenced(f"nox -s compare -- {side}:CONTROL=VALUE {side}", "sh")]
+    return paragraphs(*parts)
 
 
 def _probe(spot: Spot) -> str:
