@@ -10,6 +10,7 @@ from gen.pages.conditions import ENTRY, entries
 from gen.pages.marks import chip, dated, not_measured, unknown
 from gen.pages.page import Page
 from gen.tables import Layout, columns, table
+from gen.techniques.wording import amount
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES
 from probes.fleet import CoTenant, Service, Unknown
@@ -179,7 +180,7 @@ def _policies(atlas: Atlas) -> Iterator[ENTRY]:
     yield "gate for latency", text(f"{gates.latency_percent:g} %")
     yield "gate for throughput", text(f"{gates.throughput_percent:g} %")
     yield "gate for errors and out-of-memory", text(f"{gates.error_rate:g} of all requests")
-    yield "gate for task quality", text(f"{gates.quality_points:g} points")
+    yield "gate for task quality", text(amount(gates.quality_points, "point"))
     yield "evidence looks stale after", text(f"{fresh.evidence_days} days")
     yield "a declaration looks stale after", text(f"{fresh.declaration_days} days")
     yield "a source looks stale after", text(f"{fresh.source_days} days")
