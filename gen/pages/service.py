@@ -12,6 +12,7 @@ from gen.knowledge.schema import ENGINE_TITLES
 from gen.markdown import (
     NOTHING,
     Markdown,
+    anchor,
     bullets,
     code,
     details,
@@ -32,6 +33,7 @@ from gen.pages.controls import knowledge_link
 from gen.pages.coverage import kind_claims
 from gen.pages.machine import machine_link
 from gen.pages.marks import age_limit, chip, dated, not_measured, scalar, unknown, unverified
+from gen.pages.matrix import why_target
 from gen.pages.page import Page
 from gen.pages.run import run_table
 from gen.pages.technique import known_facts
@@ -258,10 +260,10 @@ def _techniques(atlas: Atlas, spot: Spot, here: str) -> Markdown:
         return text("No technique is assessed for this service.")
     body = [
         (
-            link(
-                text(TECHNIQUE_TITLES[cell.technique]),
-                paths.relative(f"techniques/{cell.technique.value}.md", here),
-                "technique",
+            line(
+                anchor(f"technique-{cell.technique.value}"),
+                link(text(TECHNIQUE_TITLES[cell.technique]), why_target(cell.technique, spot.scope, here), "technique"),
+                by="",
             ),
             line(chip(cell.state), *(span(text(f"drift: {one}"), "drift") for one in _drifts(atlas, spot, cell)), by="<br>"),
             chip(cell.decision),
