@@ -17,6 +17,7 @@ from gen.markdown import (
     bullets,
     code,
     details,
+    fenced,
     heading,
     line,
     link,
@@ -116,7 +117,12 @@ def _changed(atlas: Atlas, matrix: Sequence[Row]) -> _Need:
     undrafted = _undrafted(atlas, local=False)
     told = [f"{amount(len(waiting), 'decision')} to review"] if waiting else []
     told += [f"{amount(len(undrafted), 'change')} without a draft"] if undrafted else []
-    body = paragraphs(_folded([_proposal(atlas, matrix, one) for one in waiting]), _grouped(atlas, undrafted))
+    answers = "\n".join(f"nox -s adr -- accept {one.name} --by WHO" for one in waiting[:UNFOLDED])
+    body = paragraphs(
+        _folded([_proposal(atlas, matrix, one) for one in waiting]),
+        fenced(answers, "sh") if answers else NOTHING,
+        _grouped(atlas, undrafted),
+    )
     return _Need(name="changed", told=" and ".join(told) or "no decision to review", body=body if told else NOTHING)
 
 
@@ -126,14 +132,14 @@ def _undrafted(atlas: Atlas, *, local: bool) -> list[Finding]:
 
 
 def _proposal(atlas: Atlas, matrix: Sequence[Row], record: Record) -> Markdown:
-    """Say in a line what is proposed, what has moved since the record in force, and how to answer."""
+    """Say in a line what is proposed and what has moved since the record in force."""
     parts = [atlas.record(HERE, record), line(text("proposed"), dated(record.date, atlas.today))]
     row = next((one for one in matrix if record.scope == FLEET and one.technique is record.technique), None)
     moved = gist(row.shown, record.assessment) if row and row.record and record.assessment else ""
     if row is not None and moved:
         told = text(f"what has moved: {moved}")
         parts.append(link(told, moved_target(row.technique, FLEET, HERE)) if row.moved else told)
-    return line(line(*parts, by=" · "), code(f"nox -s adr -- accept {record.name} --by WHO"), by="<br>")
+    return line(*parts, by=" · ")
 
 
 def _drift(atlas: Atlas) -> _Need:
@@ -146,9 +152,12 @@ def _drift(atlas: Atlas) -> _Need:
     for name, told in by_service.items():
         place = paths.relative(f"{atlas.service_paths[Spot(scope=FLEET, name=name)]}#settings", HERE)
         title = link(text(atlas.corpus.fleet.services[name].title), place)
-        items.append(line(title, line(*told, by="; "), code(f"nox -s probe -- --service {name}"), by="<br>"))
-    told_all = f"{amount(len(items), 'service')} drift{'s' * (len(items) == 1)}" if items else "no drift"
-    return _Need(name="drift", told=told_all, body=_folded(items))
+        items.append(line(title, line(*told, by="; "), by=" · "))
+    if not items:
+        return _Need(name="drift", told="no drift")
+    again = " ".join(f"--service {name}" for name in by_service)
+    body = paragraphs(_folded(items), fenced(f"nox -s probe -- {again}", "sh"))
+    return _Need(name="drift", told=f"{amount(len(items), 'service')} drift{'s' * (len(items) == 1)}", body=body)
 
 
 def _due(atlas: Atlas) -> _Need:
@@ -216,7 +225,8 @@ def _machines(atlas: Atlas) -> Markdown:
     """Give each measured machine a line; its own page has its matrix."""
     local = [scope for scope in atlas.scopes if scope != FLEET]
     if not local:
-        return line(text("No machine has been measured from this checkout yet. To measure this one:"), code("nox -s probe"))
+        told = text("No machine has been measured from this checkout yet. To measure this one:")
+        return paragraphs(told, fenced("nox -s probe", "sh"))
     rest = len(local) - MACHINES_SHOWN
     more = [link(text(f"{rest} more"), "machines/index.md")] if rest > 0 else []
     lines = bullets([*(_machine(atlas, scope) for scope in local[:MACHINES_SHOWN]), *more])

@@ -10,7 +10,7 @@ from gen import paths
 from gen.assessment import Assessment
 from gen.markdown import NOTHING, Markdown, bullets, line, link, sentence, span, text
 from gen.moves import moves
-from gen.pages.atlas import Atlas, scope_anchor
+from gen.pages.atlas import Atlas, Spot, scope_anchor
 from gen.pages.marks import age_limit, chip, dated, known
 from gen.reason import reason
 from gen.records import Record, in_force, open_proposals, status_on
@@ -81,7 +81,7 @@ def brief(atlas: Atlas, scope: str, here: str) -> Markdown:
     body = [
         (
             link(text(TECHNIQUE_TITLES[row.technique]), why_target(row.technique, scope, here), "technique"),
-            line(chip(row.shown.state, why_target(row.technique, scope, here)), _drift(atlas, row, scope)),
+            line(chip(row.shown.state, why_target(row.technique, scope, here)), _drift(atlas, row, scope, here)),
             line(*_decision(atlas, row, scope, here)),
             span(sentence(reason(row.shown)), "why"),
             _oldest(atlas, row.shown),
@@ -107,10 +107,14 @@ def matrix(atlas: Atlas, scope: str, here: str) -> Markdown:
     return table(head, body, Layout.CARDS, "matrix")
 
 
-def _drift(atlas: Atlas, row: Row, scope: str) -> Markdown:
-    """Say on how many services the settings of a row drift; the page lists them below."""
-    found = {one.service for one in atlas.drifts if one.technique is row.technique} if scope == FLEET else set()
-    return span(link(text(f"drift on {len(found)}"), "#drift"), "drift") if found else NOTHING
+def _drift(atlas: Atlas, row: Row, scope: str, here: str) -> Markdown:
+    """Name the service whose settings of a row drift, or how many do; the page lists them below."""
+    found = {one.service: one.title for one in atlas.drifts if one.technique is row.technique} if scope == FLEET else {}
+    if len(found) == 1:
+        ((name, title),) = found.items()
+        target = paths.relative(f"{atlas.service_paths[Spot(scope=FLEET, name=name)]}#settings", here)
+        return span(line(text("drift:"), link(text(title), target)), "drift")
+    return span(link(text(f"drift on {len(found)} services"), "#drift"), "drift") if found else NOTHING
 
 
 def why_target(technique: Technique, scope: str, here: str) -> str:

@@ -9,7 +9,21 @@ from collections.abc import Iterator, Sequence
 from gen import paths
 from gen.configuration import CARRY_OUT, WHERE, by_hand, of_record, removal, together, told
 from gen.manuscript import published
-from gen.markdown import NOTHING, Markdown, anchor, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import (
+    NOTHING,
+    Markdown,
+    anchor,
+    bullets,
+    code,
+    fenced,
+    heading,
+    line,
+    link,
+    paragraphs,
+    sentence,
+    span,
+    text,
+)
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
 from gen.pages.page import Page
@@ -79,7 +93,7 @@ def record_table(atlas: Atlas, records: Sequence[Record], here: str, *, by_month
         for record in records
     ]
     head = columns("Record", "Date", "Technique", "Scope", "Status", "Decision", "Review by")
-    return table(head, body, Layout.CARDS, "records")
+    return table(head, body, Layout.CARDS, "records", facets=("Technique", "Scope", "Status", "Decision"))
 
 
 def _page(atlas: Atlas, record: Record) -> Page:
@@ -143,7 +157,7 @@ def _configuration(atlas: Atlas, record: Record) -> Markdown:
                 parts += [sentence(capital(remark)) for remark in (removal(each),) if remark]
     if not parts:
         return NOTHING
-    command = line(text("From the command line:"), code(f"nox -s adr -- config {record.name}"))
+    command = paragraphs(text("From the command line:"), fenced(f"nox -s adr -- config {record.name}", "sh"))
     # Where the draft has told it, that stands, with what people made of it.
     shown = [] if CARRY_OUT in record.body else [text(WHERE), *parts]
     return paragraphs(heading(2, text("Configuration"), "configuration"), command, *shown)

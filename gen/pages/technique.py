@@ -13,8 +13,8 @@ from gen.markdown import (
     anchor,
     block,
     bullets,
-    code,
     details,
+    fenced,
     heading,
     line,
     link,
@@ -98,7 +98,7 @@ def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdow
         _cells(atlas, shown, here, f"{mark}-services"),
         _evidence(atlas, shown, here, f"{mark}-evidence"),
         heading(3, text("Measure it again"), f"{mark}-measure"),
-        bullets(_again(atlas, shown)),
+        *_again(atlas, shown),
     )
 
 
@@ -276,9 +276,8 @@ def _evidence(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Mar
 def _again(atlas: Atlas, assessment: Assessment) -> Iterator[Markdown]:
     """Say which command measures what of a row."""
     for look in looks(atlas.corpus, assessment):
-        told = [code(look.command)] if look.command else []
-        told += [span(text(look.about), "note")] if look.about else []
-        yield line(text(f"{look.asks}:"), *told)
+        yield line(text(f"{look.asks}:"), span(text(look.about), "note") if look.about else NOTHING)
+        yield fenced(look.command, "sh") if look.command else NOTHING
 
 
 def _records(atlas: Atlas, technique: Technique, here: str) -> Markdown:
