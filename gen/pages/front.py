@@ -120,7 +120,7 @@ def _changed(atlas: Atlas, matrix: Sequence[Row]) -> _Need:
     answers = "\n".join(f"nox -s adr -- accept {one.name} --by WHO" for one in waiting[:UNFOLDED])
     body = paragraphs(
         _folded([_proposal(atlas, matrix, one) for one in waiting]),
-        fenced(answers, "sh") if answers else NOTHING,
+        fenced(answers) if answers else NOTHING,
         _grouped(atlas, undrafted),
     )
     return _Need(name="changed", told=" and ".join(told) or "no decision to review", body=body if told else NOTHING)

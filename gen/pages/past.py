@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import groupby
 
@@ -22,14 +22,17 @@ from probes.evidence import Technique
 
 INDEX = "as-of/index.md"
 SHOWN = 2
+_Written = dict[tuple[str, Technique], tuple[Held, tuple[Markdown, ...]]]
 
 
 def pages(atlas: Atlas) -> Iterator[Page]:
     """Write the index and a page per day."""
     every = tuple(atlas.past.values())
     yield _index(atlas, every)
+    # All these pages lie in one folder, so a row that stands as it stood is written once.
+    written: _Written = {}
     for before, day, after in zip((None, *every), every, (*every[1:], None), strict=False):
-        yield _page(atlas, before, day, after)
+        yield _page(atlas, before, day, after, written)
 
 
 def place(day: date) -> str:
@@ -55,7 +58,7 @@ def _index(atlas: Atlas, every: Sequence[Day]) -> Page:
         "fleet was written or answered. Each shows what the records of that day say; the rules of today have no part in it."
     )
     body = [(day_link(day.on, INDEX), _told(atlas, day, INDEX)) for day in reversed(every)]
-    shown = table(columns("Day", "What changed"), body, Layout.CARDS, "days") if body else text("No record yet.")
+    shown = table(columns("Day", "What changed"), body, Layout.CARDS, "days", facets=()) if body else text("No record yet.")
     return Page(
         path=INDEX,
         title="The matrix as of a day",
@@ -65,13 +68,16 @@ def _index(atlas: Atlas, every: Sequence[Day]) -> Page:
     )
 
 
-def _page(atlas: Atlas, before: Day | None, day: Day, after: Day | None) -> Page:
+def _page(atlas: Atlas, before: Day | None, day: Day, after: Day | None, written: _Written) -> Page:
     here = place(day.on)
     parts: list[Markdown] = []
     for scope, rows in day.rows.items():
         earlier_rows = {held.technique: held for held in before.rows.get(scope, ())} if before else {}
         parts += [heading(2, atlas.scope_title(scope), scope_anchor(scope))] if len(day.rows) > 1 else []
-        parts.append(_matrix(atlas, rows, earlier_rows, before.on if before else None, here))
+        lines = [(*_row(atlas, scope, held, here, written), _changed(earlier_rows.get(held.technique), held)) for held in rows]
+        last = f"Since {before.on.isoformat()}" if before else "Changed"
+        head = columns("Technique", "State", "Decision", "Why", last)
+        parts.append(table(head, lines, Layout.CARDS, "matrix brief past"))
     body = paragraphs(
         _turning(before, after, here),
         text("As the day ended, in the words of the records that were in force."),
@@ -95,21 +101,13 @@ def _turning(before: Day | None, after: Day | None, here: str) -> Markdown:
     return Markdown(span(line(back, on, link(text("today"), paths.relative("index.md", here)), by=" · "), "turning"))
 
 
-def _matrix(
-    atlas: Atlas, rows: Sequence[Held], earlier_rows: Mapping[Technique, Held], since: date | None, here: str
-) -> Markdown:
-    body = [
-        (
-            _title(held.technique, here),
-            _state(atlas, held, here),
-            _decision(atlas, held, here),
-            span(_why(held), "why"),
-            _changed(earlier_rows.get(held.technique, Held(technique=held.technique)), held),
-        )
-        for held in rows
-    ]
-    last = f"Since {since.isoformat()}" if since else "Changed"
-    return table(columns("Technique", "State", "Decision", "Why", last), body, Layout.CARDS, "matrix brief past")
+def _row(atlas: Atlas, scope: str, held: Held, here: str, written: _Written) -> tuple[Markdown, ...]:
+    known = written.get((scope, held.technique))
+    if known is not None and known[0] is held:
+        return known[1]
+    cells = (_title(held.technique, here), _state(atlas, held, here), _decision(atlas, held, here), span(_why(held), "why"))
+    written[scope, held.technique] = (held, cells)
+    return cells
 
 
 def _title(technique: Technique, here: str) -> Markdown:
@@ -152,8 +150,9 @@ def _why(held: Held) -> Markdown:
     return sentence(reason(held.record.assessment))
 
 
-def _changed(before: Held, now: Held) -> Markdown:
+def _changed(before: Held | None, now: Held) -> Markdown:
     """Say what became of a row since the day before: of its record, then of the drafts beside it."""
+    before = before or Held(technique=now.technique)
     told: list[str] = []
     if now.record is None:
         told += ["no longer in force"] if before.record else []
