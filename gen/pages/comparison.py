@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gen.charts import FEWEST_CURVE, MOST_LINES, Row, ecdf, figure, forest
 from gen.comparability import Difference, Side, sides_of
 from gen.comparison_text import bounds, gate, noise_words, ratio, why
 from gen.contract import QUANTITIES, ContractMetric
+from gen.contract_runs import latencies
 from gen.judgement import Judgement, judge
-from gen.markdown import NOTHING, Markdown, bullets, code, heading, line, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, block, bullets, code, heading, line, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import Spread, quantity, spread
 from gen.tables import Layout, columns, table
+from gen.techniques.wording import listing
 from gen.verdict import Comparison
 from probes.evidence import Metric, Run
 
@@ -26,6 +29,7 @@ def contract_part(atlas: Atlas, run: Run) -> Markdown:
     return paragraphs(
         heading(2, text("Measurement contract"), "contract"),
         _verdict(run, judged),
+        _pictures(run, judged),
         _table(judged),
         _noise(judged),
         _likeness(judged),
@@ -39,6 +43,24 @@ def _verdict(run: Run, judged: Judgement) -> Markdown:
     counted = ", ".join(f"{rows.count(verdict)} {verdict.value}" for verdict in dict.fromkeys(rows))
     more = f" About {judged.more_runs} more repetitions a side would settle it." if judged.more_runs else ""
     return line(chip(judged.verdict), text(f"Candidate against baseline: {counted}.{more}"))
+
+
+def _pictures(run: Run, judged: Judgement) -> Markdown:
+    """Draw how far each quantity moved against its gate, and how latency is spread over the requests of each side."""
+    rows = [Row(title=QUANTITIES[metric].title, direction=QUANTITIES[metric].direction, outcome=row)
+            for metric, row in judged.rows.items()]  # fmt: skip
+    moved = forest(rows) if run.validity.valid else None
+    left = listing(row.title for row in rows if not row.drawn)
+    caption = (
+        "The mark is the ratio of the medians, the bar its interval, the band the gate: only a bar clear of it is better or "
+        "worse. ↓ less is better, ↑ more."
+    )
+    drawn = [] if moved is None else [figure(moved, text(f"{caption} No ratio: {left}." if left else caption))]
+    kept = {side: samples for side, samples in latencies(run).items() if len(samples) >= FEWEST_CURVE}
+    if kept and len(kept) <= MOST_LINES:
+        chart = ecdf("latency_s", "s", kept)
+        drawn.append(figure(chart, text(f"{chart.alternative} Requests of a repetition are not independent.")))
+    return block(paragraphs(*drawn), "charts") if drawn else NOTHING
 
 
 def _table(judged: Judgement) -> Markdown:
