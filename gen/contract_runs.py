@@ -76,3 +76,8 @@ def _options(shape: JsonValue) -> Iterator[str]:
             yield from (f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value))
     if shape.get("full_length") is False:
         yield "--natural-length"
+    slo = shape.get("slo")
+    bounds = slo.get("bounds") if isinstance(slo, dict) else None
+    if isinstance(bounds, dict) and bounds:
+        # Whoever set them then: a workload of the inventory may have others by now.
+        yield from ("--slo", ",".join(f"{name}={value}" for name, value in bounds.items()))

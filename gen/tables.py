@@ -10,6 +10,9 @@ import pandas as pd
 
 from gen.markdown import Markdown, block, span
 
+FEW = 8
+"""So many rows are seen at a glance; only more are worth a filter."""
+
 
 class Layout(StrEnum):
     """How rows are laid out: as cards on narrow screens, as cards everywhere, or never."""
@@ -31,15 +34,26 @@ def columns(*titles: str, numeric: Sequence[str] = ()) -> tuple[Column, ...]:
 
 
 def table(
-    head: Sequence[Column], rows: Sequence[Sequence[Markdown]], layout: Layout = Layout.CARDS, name: str = ""
+    head: Sequence[Column],
+    rows: Sequence[Sequence[Markdown]],
+    layout: Layout = Layout.CARDS,
+    name: str = "",
+    *,
+    facets: Sequence[str] | None = None,
 ) -> Markdown:
     """Write a table whose cells are all filled.
 
     Numbers come as text: pandas and tabulate would turn 2026.20 into 2026.2 and a missing value into nan.
+    With `facets` a long table can be searched and sorted where scripts run (docs/assets/tables.js), and those columns,
+    named by their titles, each offer their values to choose from. `gen.markdown.sifted` says what a cell sorts or counts
+    as where its words do not. Rows in an order that tells something, such as a contract, go without.
 
     Raises:
-        ValueError: a row of another width or a blank cell, both mistakes of the calling page.
+        ValueError: a row of another width, a blank cell or an unknown facet, all mistakes of the calling page.
     """
+    titles = [column.title for column in head]
+    if unknown := set(facets or ()) - set(titles):
+        raise ValueError(f"facets are titles of columns, not {sorted(unknown)}")
     for row in rows:
         if len(row) != len(head):
             raise ValueError(f"{len(head)} cells in each row, not {len(row)}: {row!r}")
@@ -52,13 +66,16 @@ def table(
     frame = pd.DataFrame(cells, columns=range(len(head)), dtype=object)
     written = frame.to_markdown(
         index=False,
-        headers=[column.title for column in head],
+        headers=titles,
         tablefmt="pipe",
         disable_numparse=True,
         colglobalalign="left",
         colalign=["right" if column.numeric else "left" for column in head],
     )
-    return block(Markdown(written), "table", layout.value, *([name] if name else []))
+    sifting = {}
+    if facets is not None and len(rows) > FEW:
+        sifting["facets"] = " ".join(str(titles.index(Markdown(facet))) for facet in facets)
+    return block(Markdown(written), "table", layout.value, *([name] if name else []), **sifting)
 
 
 def pivot(series: Sequence[Sequence[float]]) -> list[tuple[int, tuple[float | None, ...]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gen.markdown import Markdown, code, line, span, text
+from gen.markdown import Markdown, code, line, sifted, span, text
 from gen.pages.marks import chip
 from gen.tables import Layout, columns, table
 from gen.words import TECHNIQUE_TITLES
@@ -25,7 +25,7 @@ def capability_table(capabilities: Sequence[Capability]) -> Markdown:
     body = [
         (
             text(one.name),
-            line(chip(one.state), span(text(_MEANING[one.state]), "note"), by="<br>"),
+            line(sifted(chip(one.state), facet=one.state.value), span(text(_MEANING[one.state]), "note"), by="<br>"),
             _asked(one),
             text(one.effect) if one.effect else span(text("none seen"), "absent"),
             _words(one),
@@ -34,7 +34,7 @@ def capability_table(capabilities: Sequence[Capability]) -> Markdown:
         for one in capabilities
     ]
     head = columns("Capability", "Result", "Asked for", "Effect", "In its words", "Technique")
-    return table(head, body, Layout.CARDS, "capabilities")
+    return table(head, body, Layout.CARDS, "capabilities", facets=("Result", "Technique"))
 
 
 def _asked(one: Capability) -> Markdown:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gen import paths
 from gen.checklist import Answer, Subject, Tick, answers
 from gen.knowledge.review import Part
-from gen.markdown import NOTHING, Markdown, code, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, code, heading, line, link, paragraphs, sentence, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.marks import age_limit, dated, known
 from gen.pages.page import Page
@@ -73,7 +73,7 @@ def _index(atlas: Atlas, filled: dict[Spot, tuple[Answer, ...]]) -> Page:
     rows = [
         (
             link(text(_title(atlas, spot)), paths.relative(_path(atlas, spot), INDEX)),
-            text(f"{_ticked(found)} of {len(found)}"),
+            sifted(text(f"{_ticked(found)} of {len(found)}"), sort=f"{_ticked(found) / len(found):.4f}"),
             text(
                 ", ".join(part.value for part in Part if any(a.item.part is part and a.tick is None for a in found)) or "none"
             ),
@@ -85,7 +85,7 @@ def _index(atlas: Atlas, filled: dict[Spot, tuple[Answer, ...]]) -> Page:
         "the fact, how it is known and since when. What is open says what would fill it."
     )
     body = paragraphs(
-        intro, table(columns("Service", "Ticked", "Open in", numeric=["Ticked"]), rows, Layout.CARDS, "checklists")
+        intro, table(columns("Service", "Ticked", "Open in", numeric=["Ticked"]), rows, Layout.CARDS, "checklists", facets=())
     )
     return Page(path=INDEX, title="Review checklists", body=body, trail=(("Matrix", "index.md"),), contents=False)
 
@@ -98,7 +98,7 @@ def _page(atlas: Atlas, spot: Spot, found: Sequence[Answer]) -> Page:
         if own:
             rows = [_row(atlas, answer, here) for answer in own]
             parts.append(heading(2, text(_TITLES[part]), part.value.replace(" ", "-")))
-            parts.append(table(columns("Box", "Asked", "Known"), rows, Layout.CARDS, "checklist"))
+            parts.append(table(columns("Box", "Asked", "Known"), rows, Layout.CARDS, "checklist", facets=("Box",)))
     trail = (("Matrix", "index.md"), ("Review checklists", INDEX))
     return Page(path=here, title=f"Review of {_title(atlas, spot)}", body=paragraphs(*parts), trail=trail)
 

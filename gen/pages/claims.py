@@ -35,14 +35,16 @@ from gen.words import TECHNIQUE_TITLES
 from probes.evidence import Technique, slug
 
 HERE = "claims.md"
-_ORDER = (Relation.DISAGREES, Relation.AGREES, Relation.OTHER_CONDITIONS, Relation.NOT_MEASURED)
+_ORDER = (Relation.DISAGREES, Relation.EXCEEDS, Relation.AGREES, Relation.OTHER_CONDITIONS, Relation.NOT_MEASURED)
 _COUNTED = {
     Relation.DISAGREES: "not borne out by what was measured or reckoned here",
+    Relation.EXCEEDS: "exceeded by what was measured here",
     Relation.AGREES: "borne out",
     Relation.OTHER_CONDITIONS: "measured under other conditions",
     Relation.NOT_MEASURED: "not measured here",
 }
 _TONES = {
+    Relation.EXCEEDS: "good",
     Relation.AGREES: "good",
     Relation.DISAGREES: "alarm",
     Relation.OTHER_CONDITIONS: "part",
@@ -67,7 +69,9 @@ def pages(atlas: Atlas) -> Iterator[Page]:
     yield Page(
         path=HERE,
         title="Claims against measurements",
-        body=paragraphs(intro, sentence(f"{len(found)} claims: {said}"), table(head, rows, Layout.STACK, "claims")),
+        body=paragraphs(
+            intro, sentence(f"{len(found)} claims: {said}"), table(head, rows, Layout.STACK, "claims", facets=("Relation",))
+        ),
         trail=(("Matrix", "index.md"),),
         description="What articles claim about inference tuning, beside what this repository measured",
         siblings=True,

@@ -137,9 +137,9 @@ def _likeness(judged: Judgement) -> Markdown:
 
 def _difference(one: Difference) -> Iterator[Markdown]:
     yield code(one.name)
-    yield scalar(one.baseline)
+    yield text("not set") if one.baseline is None else scalar(one.baseline)
     yield text("against")
-    yield scalar(one.candidate)
+    yield text("not set") if one.candidate is None else scalar(one.candidate)
 
 
 def _one_side(side: Side) -> Markdown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from gen.markdown import NOTHING, Markdown, code, line, sentence, span, text
+from gen.markdown import NOTHING, Markdown, code, line, sentence, sifted, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, known
 from gen.spread import quantity
@@ -137,7 +137,7 @@ def runtime(run: Run) -> Markdown:
         return absent(engine)
     version = engine.version
     shown = line(text("version"), absent(version)) if isinstance(version, Missing) else text(version)
-    return line(text(engine.name), shown)
+    return line(sifted(text(engine.name), facet=engine.name), shown)
 
 
 def moment(at: datetime) -> str:

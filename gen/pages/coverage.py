@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gen import paths
 from gen.coverage import WorkloadCoverage, coverage
-from gen.markdown import NOTHING, Markdown, bullets, code, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
 from gen.modelkind import Claim, KnownKind
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.machine import machine_link
@@ -144,7 +144,8 @@ def _measured(atlas: Atlas) -> Iterator[Markdown]:
         if (workloads := measured_workloads(run for run in atlas.runs if atlas.scope_of(run) == scope))
     ]
     if not found:
-        yield line(text("None was run yet. To run small ones that packages ship:"), code("nox -s probe -- workloads"))
+        yield text("None was run yet. To run small ones that packages ship:")
+        yield fenced("nox -s probe -- workloads", "sh")
         return
     yield text(
         "Small models that packages ship, compiled and asked on a machine: what does not apply to them was asked of the "

@@ -161,7 +161,7 @@ def _properties(device: Device) -> Markdown:
     if not device.properties:
         return not_measured("its runtime let no property be read")
     body = [(code(name), _value(value)) for name, value in sorted(device.properties.items())]
-    shown = table(columns("Property", "Value"), body, Layout.GRID, "properties")
+    shown = table(columns("Property", "Value"), body, Layout.GRID, "properties", facets=())
     return details(text(f"{len(body)} properties as the runtime reports them"), shown, "data")
 
 

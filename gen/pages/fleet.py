@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gen.markdown import NOTHING, Markdown, bullets, heading, line, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, bullets, heading, line, paragraphs, sentence, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.conditions import ENTRY, entries
 from gen.pages.marks import chip, dated, not_measured, unknown
 from gen.pages.page import Page
 from gen.tables import Layout, columns, table
+from gen.techniques.wording import amount
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES
 from probes.fleet import CoTenant, Service, Unknown
@@ -47,13 +48,19 @@ def _services(atlas: Atlas) -> Markdown:
         (
             atlas.service(HERE, Spot(scope=FLEET, name=name)),
             text(service.kind.value),
-            line(text(service.runtime.value), _version(service), by="<br>"),
+            line(sifted(text(service.runtime.value), facet=service.runtime.value), _version(service), by="<br>"),
             _where(atlas, service),
             _asked(atlas, name),
         )
         for name, service in atlas.corpus.fleet.services.items()
     ]
-    return table(columns("Service", "Kind", "Runtime", "Where", "When last asked"), body, Layout.CARDS, "services")
+    return table(
+        columns("Service", "Kind", "Runtime", "Where", "When last asked"),
+        body,
+        Layout.CARDS,
+        "services",
+        facets=("Kind", "Runtime"),
+    )
 
 
 def _version(service: Service) -> Markdown:
@@ -173,7 +180,7 @@ def _policies(atlas: Atlas) -> Iterator[ENTRY]:
     yield "gate for latency", text(f"{gates.latency_percent:g} %")
     yield "gate for throughput", text(f"{gates.throughput_percent:g} %")
     yield "gate for errors and out-of-memory", text(f"{gates.error_rate:g} of all requests")
-    yield "gate for task quality", text(f"{gates.quality_points:g} points")
+    yield "gate for task quality", text(amount(gates.quality_points, "point"))
     yield "evidence looks stale after", text(f"{fresh.evidence_days} days")
     yield "a declaration looks stale after", text(f"{fresh.declaration_days} days")
     yield "a source looks stale after", text(f"{fresh.source_days} days")

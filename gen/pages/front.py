@@ -7,7 +7,22 @@ from datetime import timedelta
 
 from gen import paths
 from gen.findings import DUE, Finding, Rule
-from gen.markdown import NOTHING, Markdown, block, bullets, code, details, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import (
+    NOTHING,
+    Markdown,
+    block,
+    bullets,
+    code,
+    details,
+    fenced,
+    heading,
+    line,
+    link,
+    paragraphs,
+    sentence,
+    span,
+    text,
+)
 from gen.pages import rules
 from gen.pages.atlas import Atlas, scope_anchor
 from gen.pages.marks import chip, dated
@@ -104,7 +119,8 @@ def _machines(atlas: Atlas) -> Iterator[Markdown]:
     local = [scope for scope in atlas.scopes if scope != FLEET]
     yield heading(2, text("Measured machines"), "machines")
     if not local:
-        yield line(text("No machine has been measured from this checkout yet. To measure this one:"), code("nox -s probe"))
+        yield text("No machine has been measured from this checkout yet. To measure this one:")
+        yield fenced("nox -s probe", "sh")
         return
     yield text("Each machine speaks for itself only; nothing here is a statement about the fleet.")
     for scope in local[:MACHINES_SHOWN]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gen import paths
-from gen.markdown import Markdown, bullets, code, heading, line, link, paragraphs, span, text
+from gen.markdown import Markdown, bullets, code, fenced, heading, line, link, paragraphs, span, text
 from gen.pages import sweeps, timelines
 from gen.pages.atlas import Atlas
 from gen.pages.conditions import entries, host_table
@@ -50,7 +50,8 @@ def _index(atlas: Atlas) -> Page:
         for runs in [[run for run in atlas.runs if atlas.scope_of(run) == scope]]
     ]
     head = columns("Machine", "CPU", "Fingerprint", "Runs", "Last measured", numeric=["Runs"])
-    shown = table(head, body, Layout.CARDS) if body else line(text("None yet. To measure this one:"), code("nox -s probe"))
+    none = paragraphs(text("None yet. To measure this one:"), fenced("nox -s probe", "sh"))
+    shown = table(head, body, Layout.CARDS) if body else none
     return Page(
         path=INDEX, title="Measured machines", body=paragraphs(intro, shown), trail=(("Matrix", "index.md"),), siblings=True
     )

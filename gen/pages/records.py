@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gen.configuration import CARRY_OUT, WHERE, by_hand, of_record, removal, together, told
 from gen.manuscript import published
-from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, sifted, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
 from gen.pages.page import Page
@@ -41,13 +41,19 @@ def record_table(atlas: Atlas, records: Sequence[Record], here: str) -> Markdown
             atlas.record(here, record),
             text(TECHNIQUE_TITLES[record.technique]) if record.technique else text("the project itself"),
             _scope(atlas, record),
-            line(chip(record.status), _decision(record)),
+            line(sifted(chip(record.status), facet=record.status.value), _decision(record)),
             dated(record.date, atlas.today),
             dated(record.review_by, atlas.today, 0 if record.status is Status.ACCEPTED else None),
         )
         for record in records
     ]
-    return table(columns("Record", "Technique", "Scope", "Status", "Date", "Review by"), body, Layout.CARDS, "records")
+    return table(
+        columns("Record", "Technique", "Scope", "Status", "Date", "Review by"),
+        body,
+        Layout.CARDS,
+        "records",
+        facets=("Technique", "Scope", "Status"),
+    )
 
 
 def _page(atlas: Atlas, record: Record) -> Page:
@@ -110,7 +116,7 @@ def _configuration(atlas: Atlas, record: Record) -> Markdown:
                 parts += [sentence(capital(remark)) for remark in (removal(each),) if remark]
     if not parts:
         return NOTHING
-    command = line(text("From the command line:"), code(f"nox -s adr -- config {record.name}"))
+    command = paragraphs(text("From the command line:"), fenced(f"nox -s adr -- config {record.name}", "sh"))
     # Where the draft has told it, that stands, with what people made of it.
     shown = [] if CARRY_OUT in record.body else [text(WHERE), *parts]
     return paragraphs(heading(2, text("Configuration"), "configuration"), command, *shown)

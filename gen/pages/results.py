@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from gen.benchmarks import BREAK_EVEN
 from gen.charts import FEWEST_CURVE, MOST_LINES, ecdf, figure, strips
-from gen.markdown import NOTHING, Markdown, block, code, details, heading, line, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, block, code, details, heading, line, paragraphs, sentence, sifted, span, text
 from gen.pages import drafts, sweeps
 from gen.pages.atlas import Atlas
 from gen.pages.comparison import contract_part
 from gen.pages.marks import absent, chip, scalar
-from gen.spread import FEWEST_FOR_P95, percentile, quantity, summary
+from gen.spread import FEWEST_FOR_P95, percentile, quantity, spread, summary
 from gen.tables import Layout, columns, pivot, table
 from gen.techniques.drafting import HEAD, RANDOM_HEAD, TOKENS_PER_STEP
 from gen.verdict import Comparison, Scale, compare
@@ -151,15 +151,22 @@ def _metrics(run: Run) -> Markdown:
         (
             code(metric.name),
             text(metric.arm or "whole run"),
-            absent(metric.missing) if metric.missing else line(text(summary(metric)), _p95(metric), by="; "),
+            _result(metric),
             text(metric.direction.value),
         )
         for metric in run.metrics
     ]
-    shown = table(columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics")
+    shown = table(columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics", facets=("Metric", "Arm"))
     few = any(metric.per is Per.REQUEST and 0 < len(metric.samples) < FEWEST_FOR_P95 for metric in run.metrics)
     note = span(text(f"A p95 is given from {FEWEST_FOR_P95} requests on."), "note")
     return paragraphs(shown, note if few else NOTHING)
+
+
+def _result(metric: Metric) -> Markdown:
+    if metric.missing:
+        return absent(metric.missing)
+    said = line(text(summary(metric)), _p95(metric), by="; ")
+    return sifted(said, sort=str(spread(metric.samples).median))
 
 
 def _p95(metric: Metric) -> Markdown:
@@ -172,7 +179,11 @@ def _samples(run: Run, names: Sequence[str]) -> Markdown:
     """Fold every sample of a run under one line; the arms of a metric stand side by side."""
     tables = [_sample_table([metric for metric in run.metrics if metric.name == name and metric.samples]) for name in names]
     shown = [part for part in tables if part]
-    return details(text(f"All samples of {len(shown)} metrics"), paragraphs(*shown), "data") if shown else NOTHING
+    return (
+        details(text(f"All samples of {len(shown)} metrics"), paragraphs(*shown), "data", search_exclude="")
+        if shown
+        else NOTHING
+    )
 
 
 def _sample_table(found: Sequence[Metric]) -> Markdown:

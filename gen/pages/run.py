@@ -9,7 +9,7 @@ from datetime import UTC
 from pydantic import JsonValue
 
 from gen import paths
-from gen.markdown import NOTHING, Markdown, code, details, fenced, heading, line, link, paragraphs, span, text
+from gen.markdown import NOTHING, Markdown, code, details, fenced, heading, line, link, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import conditions, entries, host_entries, moment, runtime
@@ -48,15 +48,27 @@ def run_table(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
     body = [
         (
-            atlas.run(here, run.id, text(f"{run.kind} · {run.subject}")),
-            line(dated(run.date, atlas.today, limit), span(text(f"{run.started_at.astimezone(UTC):%H:%M} UTC"), "note")),
-            line(text(run.client.alias), NOTHING if atlas.scope_of(run) == FLEET else span(text("local"), "badge")),
+            sifted(atlas.run(here, run.id, text(f"{run.kind} · {run.subject}")), facet=run.kind.value),
+            sifted(
+                line(dated(run.date, atlas.today, limit), span(text(f"{run.started_at.astimezone(UTC):%H:%M} UTC"), "note")),
+                sort=run.started_at.astimezone(UTC).isoformat(),
+            ),
+            line(
+                sifted(text(run.client.alias), facet=run.client.alias),
+                NOTHING if atlas.scope_of(run) == FLEET else span(text("local"), "badge"),
+            ),
             runtime(run),
-            validity(run),
+            sifted(validity(run), facet="valid" if run.validity.valid else "invalid"),
         )
         for run in runs
     ]
-    return table(columns("Run", "Date", "Machine", "Runtime", "Valid"), body, Layout.CARDS, "runs")
+    return table(
+        columns("Run", "Date", "Machine", "Runtime", "Valid"),
+        body,
+        Layout.CARDS,
+        "runs",
+        facets=("Run", "Machine", "Runtime", "Valid"),
+    )
 
 
 def validity(run: Run) -> Markdown:
@@ -118,7 +130,9 @@ def _settings(atlas: Atlas, run: Run, here: str) -> Markdown:
     ]
     head = columns("Control", "Value", "Known", "Since", "Technique", "Where")
     saw = "What the files declare" if run.kind is RunKind.DECLARED else "Settings it saw"
-    return paragraphs(heading(2, text(saw), "settings"), table(head, body, Layout.CARDS, "settings"))
+    return paragraphs(
+        heading(2, text(saw), "settings"), table(head, body, Layout.CARDS, "settings", facets=("Known", "Technique"))
+    )
 
 
 def _asides(setting: Setting) -> Iterator[str]:
@@ -147,7 +161,9 @@ def _native(run: Run) -> Markdown:
     if not run.native:
         return NOTHING
     parts = [
-        details(code(name), fenced(_native_text(value), "text" if isinstance(value, str) else "json"), "data")
+        details(
+            code(name), fenced(_native_text(value), "text" if isinstance(value, str) else "json"), "data", search_exclude=""
+        )
         for name, value in run.native.items()
     ]
     return paragraphs(heading(2, text("In the runtime's own words"), "native"), *parts)

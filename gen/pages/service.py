@@ -202,7 +202,7 @@ def _settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mar
         )
     head = columns("Control", "Declared", "In files", "Observed", "Inferred", "Drift")
     told = "Declared: in the inventory. In files: in the configuration files that it names for this service."
-    return paragraphs(span(text(told), "note"), table(head, body, Layout.CARDS, "settings"))
+    return paragraphs(span(text(told), "note"), table(head, body, Layout.CARDS, "settings", facets=()))
 
 
 def _name(atlas: Atlas, spot: Spot, engine: Engine | None, control: str) -> Markdown:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gen import paths
 from gen.knowledge import Source
 from gen.knowledge.schema import ENGINE_TITLES
-from gen.markdown import Markdown, anchor, code, external, line, link, paragraphs, span, text
+from gen.markdown import Markdown, anchor, code, external, line, link, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import dated
 from gen.pages.page import Page
@@ -54,7 +54,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
     )
     last = "Entries that rest on it"
     head = columns("Source", "Last checked", "Published", "Where", "Describes", last, numeric=[last])
-    shown = table(head, body, Layout.CARDS, "sources")
+    shown = table(head, body, Layout.CARDS, "sources", facets=("Describes",))
     yield Page(
         path=HERE,
         title="Sources by age",
@@ -68,7 +68,11 @@ def pages(atlas: Atlas) -> Iterator[Page]:
 def _describes(source: Source) -> Markdown:
     if not source.describes:
         return span(text("names no release"), "absent")
-    return text(", ".join(f"{ENGINE_TITLES[engine]} {release}" for engine, release in source.describes.items()))
+    described = (
+        sifted(text(f"{ENGINE_TITLES[engine]} {release}"), facet=ENGINE_TITLES[engine])
+        for engine, release in source.describes.items()
+    )
+    return line(*described, by=", ")
 
 
 def _where(source: Source) -> Markdown:

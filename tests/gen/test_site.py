@@ -167,7 +167,7 @@ def test_raw_evidence_keeps_its_hash(site: dict[str, str]) -> None:
     for run in small().runs + small().local_runs:
         published = json.loads(site[f"evidence/{run.id}.json"])
         assert content_hash(published) == published["content_sha256"] == run.content_sha256
-    listed = json.loads(site["evidence/index.json"])
+    listed = json.loads(site["evidence/index.json"])["runs"]
     assert {entry["file"] for entry in listed} == {path for path in site if path.startswith("evidence/2")}
 
 

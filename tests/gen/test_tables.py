@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gen.markdown import Markdown, code, text
-from gen.tables import Layout, columns, pivot, table
+from gen.markdown import Markdown, code, sifted, text
+from gen.tables import FEW, Layout, columns, pivot, table
 from tests.gen.reading import read
 from tests.gen.specimens import HOSTILE
 
@@ -63,3 +63,24 @@ def test_two_columns_may_share_a_title() -> None:
 
 def test_series_of_different_length_stand_side_by_side() -> None:
     assert pivot([(1.5, 2.5, 3.5), (4.0,)]) == [(1, (1.5, 4.0)), (2, (2.5, None)), (3, (3.5, None))]
+
+
+@pytest.mark.parametrize(
+    ("rows", "facets", "shown"), [(FEW + 1, ("B",), ["1"]), (FEW + 1, (), [""]), (FEW + 1, None, []), (FEW, ("B",), [])]
+)
+def test_only_a_long_table_that_says_so_can_be_sifted(rows: int, facets: tuple[str, ...] | None, shown: list[str]) -> None:
+    body = [[text(str(number)), text("x")] for number in range(rows)]
+    reader = read(table(columns("A", "B"), body, Layout.CARDS, facets=facets))
+    assert [value for _, name, value in reader.attributes if name == "data-facets"] == shown
+
+
+def test_a_facet_is_the_title_of_a_column() -> None:
+    with pytest.raises(ValueError, match=r"titles of columns, not \['C'\]"):
+        table(columns("A", "B"), [], facets=("A", "C"))
+
+
+@given(CELL.filter(bool), CELL.filter(bool))
+def test_what_a_cell_counts_as_is_no_markup(sort: str, facet: str) -> None:
+    reader = read(table(columns("A"), [[sifted(text("seen"), sort=sort, facet=facet)]], Layout.GRID))
+    assert [cell.strip() for cell in reader.rows[1]] == ["seen"]
+    assert {name for _, name, _ in reader.attributes if name.startswith("data-")} == {"data-sort", "data-facet"}
