@@ -18,6 +18,7 @@ from gen.charts.drawing import (
     SECOND,
     Chart,
     Mark,
+    beside,
     laid_out,
     rendered,
     row_frame,
@@ -63,7 +64,7 @@ def drafts(rows: Sequence[Draft]) -> Chart:
                 "low": one.low,
                 "high": one.high,
                 "median": one.median,
-                "label": shortened(row.label, 40),
+                "label": shortened(row.label, beside(row.outcome)),
                 "outcome": row.outcome,
             }
         )

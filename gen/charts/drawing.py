@@ -70,7 +70,7 @@ def laid_out(layers: list[alt.Chart], rows: int) -> str:
     return sized(layers, rows * ROW_HEIGHT)
 
 
-def sized(layers: list[alt.Chart], height: int, *, left: int = LEFT, top: int = TOP) -> str:
+def sized(layers: list[alt.Chart], height: int, *, left: int = LEFT, top: int = TOP, bottom: int = BOTTOM) -> str:
     """Put layers on a ground of one width.
 
     No automatic size and no measured text: fonts differ from machine to machine, bytes must not.
@@ -78,7 +78,7 @@ def sized(layers: list[alt.Chart], height: int, *, left: int = LEFT, top: int = 
     chart = alt.layer(*layers).properties(
         width=WIDTH - left - RIGHT,
         height=height,
-        padding={"left": left, "right": RIGHT, "top": top, "bottom": BOTTOM},
+        padding={"left": left, "right": RIGHT, "top": top, "bottom": bottom},
         autosize=alt.AutoSizeParams(type="none"),
         background="transparent",
     )
@@ -100,6 +100,11 @@ def rendered(spec: str, title: str) -> str:
     opening = opening.replace("<svg", f'<svg class="strips" role="img" aria-labelledby="{name}-title"', 1)
     heading = f'<title id="{name}-title">{html.escape(title)}</title>'
     return opening + heading + drawn[drawn.index(">") + 1 :]
+
+
+def beside(word: str) -> int:
+    """Count the letters that a row has left for its label beside a bold word at its end."""
+    return int((PLOT_WIDTH - 7.6 * len(word) - 8) / 6.4)
 
 
 def shortened(label: str, most: int = MAX_LABEL) -> str:

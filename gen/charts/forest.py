@@ -20,6 +20,7 @@ from gen.charts.drawing import (
     SECOND,
     Chart,
     Mark,
+    beside,
     laid_out,
     rendered,
     row_frame,
@@ -79,7 +80,7 @@ def forest(rows: Sequence[Row]) -> Chart | None:
                 "inner": 1 / grow,
                 "outer": grow,
                 "verdict": one.verdict.value,
-                "label": shortened(f"{_ARROWS[row.direction]}{row.title}", 38),
+                "label": shortened(f"{_ARROWS[row.direction]}{row.title}", beside(one.verdict.value)),
             }
         )
         said.append(

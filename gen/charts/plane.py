@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from gen.charts.axes import Axis, marked
-from gen.charts.drawing import FIRST, FOURTH, INK, QUIET, RIGHT, SECOND, THIRD, TOP, WIDTH, Mark, axis, shortened, sized
+from gen.charts.drawing import BOTTOM, FIRST, FOURTH, INK, QUIET, RIGHT, SECOND, THIRD, TOP, WIDTH, Mark, axis, shortened, sized
 
 HEIGHT, LEFT_OF_PLANE = 150, 40
 # More lines than this cannot be told apart by dash and shape alone.
@@ -62,7 +62,7 @@ def free() -> alt.Scale:
     return alt.Scale(zero=False, nice=False)
 
 
-def plane(layers: Sequence[alt.Chart], keys: int) -> str:
+def plane(layers: Sequence[alt.Chart], keys: int, *, bottom: int = BOTTOM) -> str:
     """Lay layers out under the names of so many series."""
     key, name = alt.Chart(alt.NamedData(name="key")), alt.Chart(alt.NamedData(name="name"))
     y = alt.Y("at:Q", scale=None)
@@ -76,7 +76,7 @@ def plane(layers: Sequence[alt.Chart], keys: int) -> str:
             x=alt.value(-28), y=alt.value(-11), text="label:N"
         )
     )
-    return sized([*layers, *shown], HEIGHT, left=LEFT_OF_PLANE, top=TOP + 28 + keys * _KEY_HEIGHT)
+    return sized([*layers, *shown], HEIGHT, left=LEFT_OF_PLANE, top=TOP + 28 + keys * _KEY_HEIGHT, bottom=bottom)
 
 
 def filled(layout: str, x: Axis, y: Axis, names: Sequence[str], data: Mapping[str, Sequence[Mark]]) -> str:

@@ -17,6 +17,8 @@ from gen.spread import Spread, multiple, quantity
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_TOLD = 6
+# Series of one run stand apart by this share of the axis.
+_BESIDE = 0.012
 # What a letter of a small label takes, what two numbers and two dates need to stand side by side.
 _LETTER_PX, _NUMBER_PX, _DATE_PX = 5.6, 14, 72
 
@@ -51,7 +53,7 @@ def timeline(title: str, unit: str, lines: Mapping[str, Sequence[Moment]], decid
     # Room above for the names of releases.
     y = linear([*bounds, max(bounds) + 0.15 * (max(bounds) - min(bounds))])
     data = {
-        "points": list(_points(lines, factor)),
+        "points": list(_points(lines, x, factor)),
         "dates": dates,
         "releases": _releases(every, x),
         "records": _records(within(decided, [moment.at for moment in every]), x),
@@ -68,15 +70,17 @@ def within(decided: Iterable[Decided], moments: Sequence[datetime]) -> list[Deci
     return sorted((one for one in decided if first <= one.day <= last), key=lambda one: (one.day, one.label))
 
 
-def _points(lines: Mapping[str, Sequence[Moment]], factor: float) -> Iterable[Mark]:
+def _points(lines: Mapping[str, Sequence[Moment]], x: Axis, factor: float) -> Iterable[Mark]:
+    """Give each run of each series; those of one run stand beside each other, so that no bounds hide others."""
     for number, line in enumerate(lines.values()):
+        beside = _BESIDE * (x.high - x.low) * (number - (len(lines) - 1) / 2)
         segment, before = 0, None
         for moment in sorted(line, key=lambda one: one.at):
             segment += before is not None and moment.release != before
             before = moment.release
             one = moment.spread
             yield {
-                "x": _day(moment.at),
+                "x": _day(moment.at) + beside,
                 "y": one.median / factor,
                 "low": one.low / factor,
                 "high": one.high / factor,
@@ -165,7 +169,7 @@ def _layout(keys: int) -> str:
             x=x, y=alt.value(HEIGHT + 8), text="label:N"
         ),
     ]  # fmt: skip
-    return plane(layers, keys)
+    return plane(layers, keys, bottom=26)
 
 
 def _day(moment: datetime) -> float:

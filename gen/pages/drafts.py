@@ -33,7 +33,7 @@ def by_text(runs: Iterable[Run]) -> Markdown:
     if len(newest) < 2:
         return NOTHING
     rows = [
-        Draft(label=f"{row.label}, {kind} text", needed=row.needed, brought=row.brought)
+        Draft(label=f"{row.label}, {kind}", needed=row.needed, brought=row.brought)
         for kind, run in newest.items()
         for row in _of(run)
     ]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from datetime import UTC, date
 
 from gen.charts import MOST_LINES, Decided, Moment, figure, timeline, within
 from gen.history import release
-from gen.markdown import NOTHING, Markdown, block, bullets, line, paragraphs, span, text
+from gen.markdown import NOTHING, Markdown, block, bullets, details, line, paragraphs, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
 from gen.records import Record
-from gen.spread import spread
+from gen.spread import spread, summary
+from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from gen.words import Status
 from probes.evidence import Run, RunKind, Technique
 
 FEWEST_RUNS = 3
 # More points than this touch each other on a picture of this width.
-MOST_RUNS = 120
+MOST_RUNS = 60
 _MOST_PICTURES = 4
 _SHOWN = {
     RunKind.CONTRACT: ("aggregate_tok_s", "ttft_s"),
@@ -40,9 +41,11 @@ def of_metric(atlas: Atlas, run: Run, metric: str, here: str, records: Iterable[
     decided = _decided(records)
     chart = timeline(metric, unit, lines, [Decided(day=day, label=day.isoformat()) for day in decided])
     left = f" Of {len(runs)} runs the newest {MOST_RUNS} are drawn." if len(runs) > MOST_RUNS else ""
+    first, last = shown[-1].date.isoformat(), shown[0].date.isoformat()
+    days = f"on {first}" if first == last else f"from {first} to {last}"
     caption = (
-        f"{metric} in {len(shown)} comparable runs from {shown[-1].date.isoformat()} to {shown[0].date.isoformat()}: medians "
-        f"with their bounds. {_sizes(lines)} A line breaks where the release changed.{left}"
+        f"{metric} in {len(shown)} comparable runs {days}: medians with their bounds. {_sizes(lines)} "
+        f"A line breaks where the release changed.{left}"
     )
     seen = within(
         [Decided(day=day, label=day.isoformat()) for day in decided], [moment.at for some in lines.values() for moment in some]
@@ -51,7 +54,8 @@ def of_metric(atlas: Atlas, run: Run, metric: str, here: str, records: Iterable[
         line(text(f"{number}:"), dated(one.day, atlas.today), *_moves(atlas, decided[one.day], here))
         for number, one in enumerate(seen, start=1)
     ]
-    return paragraphs(figure(chart, text(caption)), bullets(items) if items else NOTHING)
+    data = details(text("The runs of this picture"), _table(atlas, shown, metric, list(lines), here), "data")
+    return paragraphs(figure(chart, text(caption)), bullets(items) if items else NOTHING, data)
 
 
 def of_runs(atlas: Atlas, runs: Iterable[Run], here: str, records: Sequence[Record]) -> Markdown:
@@ -87,6 +91,23 @@ def _lines(runs: Sequence[Run], metric: str) -> dict[str, list[Moment]]:
             if (found := run.metric(metric, arm)) is not None and found.samples
         ]
     return lines
+
+
+def _table(atlas: Atlas, runs: Sequence[Run], metric: str, arms: Sequence[str], here: str) -> Markdown:
+    """List what the picture shows, a run to a row, the newest first."""
+    body = [
+        (
+            atlas.run(here, run.id, text(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M}")),
+            text(release(run)) if release(run) else span(text("unknown"), "absent"),
+            *(
+                span(text("not measured"), "absent") if found is None else text(summary(found))
+                for arm in arms
+                for found in [run.metric(metric, arm) or run.metric(metric)]
+            ),
+        )
+        for run in runs
+    ]
+    return table(columns("Run, UTC", "Release", *map(text, arms)), body, Layout.CARDS, "runs")
 
 
 def _sizes(lines: dict[str, list[Moment]]) -> str:
