@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -15,6 +15,7 @@ from gen.claims import Answer, answers
 from gen.corpus import Corpus
 from gen.drift import Drift, drifts, fleet_view
 from gen.findings import Finding
+from gen.history import History, history, same
 from gen.knowledge import Claim, Engine
 from gen.markdown import Markdown, code, external, line, link, span, text
 from gen.past import Day, days
@@ -222,6 +223,22 @@ class Atlas:
     def asked(self, service: str) -> tuple[Run, Endpoint] | None:
         """Find what a service of the inventory did when it was last asked."""
         return next(((run, run.survey[service]) for run in self.runs if service in run.survey), None)
+
+    @cached_property
+    def _alike(self) -> Mapping[Hashable, tuple[Run, ...]]:
+        found: dict[Hashable, list[Run]] = {}
+        for run in self.runs:
+            if run.validity.valid:
+                found.setdefault(same(run), []).append(run)
+        return {key: tuple(some) for key, some in found.items()}
+
+    def alike(self, run: Run) -> tuple[Run, ...]:
+        """Give the valid runs that measured what a run did, newest first; itself among them if it is valid."""
+        return self._alike.get(same(run), ())
+
+    def history(self, run: Run) -> History | None:
+        """Hold a run against the one before it that measured the same thing."""
+        return history(run, self.alike(run), self.corpus.fleet.policies.gates)
 
     @cached_property
     def _aliases(self) -> Mapping[str, str]:
