@@ -41,11 +41,11 @@ def history(run: Run, runs: Iterable[Run], gates: Gates) -> History | None:
     """
     if run.kind is not RunKind.MICRO or not run.validity.valid:
         return None
-    wanted, begun = _same(run), (run.started_at, run.id)
+    wanted, begun = same(run), (run.started_at, run.id)
     earlier = [
         one
         for one in runs
-        if one.subject == run.subject and one.validity.valid and _same(one) == wanted and (one.started_at, one.id) < begun
+        if one.subject == run.subject and one.validity.valid and same(one) == wanted and (one.started_at, one.id) < begun
     ]
     before = max(earlier, key=lambda one: (one.started_at, one.id), default=None)
     if before is None:
@@ -60,8 +60,8 @@ def history(run: Run, runs: Iterable[Run], gates: Gates) -> History | None:
     return History(before=before, differences=tuple(_differences(before, run)), moved=moved)
 
 
-def _same(run: Run) -> tuple[object, ...]:
-    """Give all that has to be equal for two runs to have measured the same thing."""
+def same(run: Run) -> tuple[object, ...]:
+    """Give all that has to be equal for two runs to have measured the same thing; it can be a key."""
     return (
         run.kind,
         run.subject,

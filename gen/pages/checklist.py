@@ -120,7 +120,7 @@ def _fact(atlas: Atlas, tick: Tick, here: str) -> Markdown:
         else atlas.record(here, record)
         if record
         else atlas.run(here, tick.source)
-        if tick.source in atlas.run_paths
+        if tick.source in atlas.run_files
         else atlas.source(here, tick.source)
         if tick.source in atlas.corpus.knowledge.sources
         else text(tick.source)

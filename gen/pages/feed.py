@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import JsonValue
@@ -11,7 +11,6 @@ from pydantic import JsonValue
 from gen.assessment import Assessment
 from gen.pages.atlas import Atlas
 from gen.pages.matrix import rows
-from gen.paths import SAFE_NAME, names
 from probes.archive import content_hash
 from probes.evidence import Run
 
@@ -23,14 +22,9 @@ SCHEMA = "inference-adr/matrix/1"
 def files(atlas: Atlas) -> Iterator[tuple[str, str]]:
     """Write every raw file of the site as path and content."""
     yield MATRIX, _written(_matrix(atlas))
-    yield INDEX, _written([_entry(atlas, run) for run in atlas.runs])
+    yield INDEX, _listed([_entry(atlas, run) for run in atlas.runs])
     for run in atlas.runs:
-        yield evidence_path(run), _written(document(run))
-
-
-def evidence_path(run: Run) -> str:
-    """Place a run's file under the name it has in the repository, where that name is safe for a site."""
-    return f"evidence/{run.id if SAFE_NAME.fullmatch(run.id) else names([run.id])[run.id]}.json"
+        yield atlas.run_files[run.id], atlas.corpus.texts.get(run.id) or _written(document(run))
 
 
 def document(run: Run) -> dict[str, JsonValue]:
@@ -81,7 +75,7 @@ def _cell(assessment: Assessment) -> dict[str, Any]:
 def _entry(atlas: Atlas, run: Run) -> dict[str, Any]:
     return {
         "id": run.id,
-        "file": evidence_path(run),
+        "file": atlas.run_files[run.id],
         "kind": run.kind.value,
         "subject": run.subject,
         "scope": atlas.scope_of(run),
@@ -89,6 +83,12 @@ def _entry(atlas: Atlas, run: Run) -> dict[str, Any]:
         "valid": run.validity.valid,
         "content_sha256": run.content_sha256,
     }
+
+
+def _listed(entries: Sequence[dict[str, Any]]) -> str:
+    """Write a list with an entry a line, so that one more run is one more line."""
+    lines = ",\n".join(f" {json.dumps(entry, ensure_ascii=False, allow_nan=False)}" for entry in entries)
+    return f"[\n{lines}\n]\n" if entries else "[]\n"
 
 
 def _written(value: Any) -> str:

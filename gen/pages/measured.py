@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gen.benchmarks import Benchmark, of_run
 from gen.charts import Chart, figure, strips
 from gen.comparison_text import ratio
-from gen.history import History, Moved, history
+from gen.history import Moved
 from gen.markdown import NOTHING, Markdown, block, bullets, code, details, heading, line, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, dated
@@ -113,7 +113,7 @@ def _verdict(atlas: Atlas, base: Metric | None, metric: Metric) -> Markdown:
 
 def _since(atlas: Atlas, run: Run, benchmark: Benchmark, here: str) -> Markdown:
     """Say in a line what has moved since the run before; its page has the numbers."""
-    found = _history(atlas, run)
+    found = atlas.history(run)
     moved = found.of(benchmark.metric) if found else ()
     if found is None or not moved:
         return NOTHING
@@ -132,13 +132,9 @@ def _of_arms(arms: Sequence[str], every: int) -> Iterator[Markdown]:
         yield text(listing(arms) if len(arms) < every else "in both arms" if every == 2 else f"in all {every} arms")
 
 
-def _history(atlas: Atlas, run: Run) -> History | None:
-    return history(run, atlas.runs, atlas.corpus.fleet.policies.gates)
-
-
 def since_before(atlas: Atlas, run: Run, here: str) -> Markdown:
     """Hold a run against the valid one before it on the same machine, metric by metric."""
-    found, benchmark = _history(atlas, run), of_run(run)
+    found, benchmark = atlas.history(run), of_run(run)
     if found is None or benchmark is None:
         return NOTHING
     intro = line(
