@@ -22,7 +22,7 @@ from tests.site.conftest import QUIET, ROOT, TODAY, lay_out
 
 PATIENCE_S = 180
 RECORD = "adr/2026-07-10-automatic-prefix-caching-fleet.md"
-TITLE = "title: Automatic prefix caching on the fleet: keep"
+TITLE = 'title: "Automatic prefix caching on the fleet: keep"'
 ABOUT = "Prompts that begin alike share the KV blocks of their common beginning"
 # Past a proxy that the environment may name.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
