@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from gen.markdown import NOTHING, Markdown, code, line, sentence, sifted, span, text
 from gen.pages.atlas import Atlas
-from gen.pages.marks import absent, chip, known
+from gen.pages.marks import absent, age_limit, chip, dated, known
 from gen.spread import quantity
 from gen.tables import Layout, columns, table
 from probes.evidence import Host, HostTuning, Missing, Run, Scalar
@@ -50,7 +51,8 @@ def conditions(atlas: Atlas, run: Run) -> Iterator[ENTRY]:
     yield "runtime", runtime(run)
     yield from _model(run)
     for claim in run.kinds:
-        told = line(text(claim.kind.value), known(claim.provenance.kind))
+        limit = age_limit(claim.provenance.kind, atlas.corpus.fleet.policies.freshness)
+        told = line(text(claim.kind.value), known(claim.provenance.kind), dated(claim.provenance.date, atlas.today, limit))
         yield "kind of model", line(told, span(text(claim.where), "note"), by="<br>")
     yield from _endpoint(run)
     yield "serving configuration", _value(run.serving_sha256, as_code=True)
@@ -84,7 +86,8 @@ def _endpoint(run: Run) -> Iterator[ENTRY]:
     if endpoint is None:
         return
     yield "address", _value(endpoint.url, as_code=True)
-    yield "state", line(chip(endpoint.state), text(endpoint.detail) if endpoint.detail else NOTHING)
+    words = "#native" if run.native else "#conditions"
+    yield "state", line(chip(endpoint.state, words), text(endpoint.detail) if endpoint.detail else NOTHING)
     for model in endpoint.models:
         yield "listed model", line(code(model.id), text(f"{model.state} {model.detail}".strip() or "no state given"))
 
@@ -113,8 +116,13 @@ def _instrument(run: Run) -> Iterator[ENTRY]:
         yield "tokens counted by", text(", ".join(told))
 
 
-def host_entries(host: Host) -> Iterator[ENTRY]:
-    """List what a machine is and how it is tuned."""
+@functools.lru_cache(maxsize=256)
+def host_entries(host: Host) -> Markdown:
+    """List what a machine is and how it is tuned; hundreds of runs are made on a few."""
+    return entries(_host_entries(host))
+
+
+def _host_entries(host: Host) -> Iterator[ENTRY]:
     yield "name", text(host.alias)
     yield "hardware fingerprint", code(host.fingerprint)
     yield from ((label, _host_value(host, name)) for name, label in HOST_FACTS.items())

@@ -49,7 +49,7 @@ def test_a_row_of_another_number_of_samples_says_so_and_what_vetoes_stands_with_
     worse = FASTER | {"task_quality": (0.62, 0.64), "stalled_streams": (1.0,) * 6}
     rows = proof(metrics=(*metrics(rare, "baseline"), *metrics(worse, "candidate"))).numbers.splitlines()
     assert any(row.startswith("| Task quality | 63 % (range 62 to 64, n = 2) |") for row in rows)
-    assert any(row.startswith("| Stalled streams | 0 requests | 1 requests |") and "**worse**" in row for row in rows)
+    assert any(row.startswith("| Stalled streams | 0 requests | 1 request |") and "**worse**" in row for row in rows)
 
 
 def test_an_open_row_says_what_would_settle_it_and_not_what_open_means() -> None:
