@@ -89,11 +89,17 @@ def test_what_the_instrument_was_late_by_and_what_else_tells_the_sides_apart_is_
         )
         for arm, value in (("baseline", 0.0), ("candidate", 240.0))
     ]
-    blocks = [{"baseline": {"lag_p95_s": 0.002, "load_carried": 0.999}, "candidate": {"lag_p95_s": 0.004, "load_carried": 1.0}}]
+    blocks = [
+        {
+            "baseline": {"lag_p95_s": 0.002, "load_carried": 0.999},
+            "candidate": {"lag_p95_s": 0.004, "load_carried": 1.0, "share_waiting_for_a_core": 0.18},
+        }
+    ]
     both = (*metrics(STEADY, "baseline"), *metrics(FASTER, "candidate"), *cached)
     told = proof(metrics=both, native={"instrument": blocks}).conditions.splitlines()
     assert "- Seen besides: prompt tokens from the cache 0 tokens against 240 tokens." in told
-    assert "- The instrument: late by at most 4 ms (p95 of a round), and it carried at least 99.9 % of the load." in told
+    late = "- The instrument: late by at most 4 ms (p95 of a round), and it carried at least 99.9 % of the load"
+    assert f"{late}; it waited for a core at most 18 % of the time." in told
     assert "- When: 2026-11-28 09:00 UTC, in 40 s, by inference-adr 0.1.0 at 0123abc." in told
 
 
