@@ -48,6 +48,11 @@ class Atlas:
         return tuple(sorted(every, key=lambda run: (run.started_at, run.id), reverse=True))
 
     @cached_property
+    def by_id(self) -> Mapping[str, Run]:
+        """Every run by its id."""
+        return {run.id: run for run in self.runs}
+
+    @cached_property
     def records(self) -> tuple[Record, ...]:
         """Every record, newest first."""
         every = {record.name: record for record in self.corpus.local_records + self.corpus.records}

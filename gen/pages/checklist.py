@@ -31,10 +31,13 @@ def pages(atlas: Atlas) -> Iterator[Page]:
 
 
 def link_of(atlas: Atlas, spot: Spot, here: str) -> Markdown | None:
-    """Link to the review of a service; None for one that has none."""
-    if subject_of(atlas, spot) is None:
+    """Link to the review of a service with what is left of it; None for one that has none."""
+    subject = subject_of(atlas, spot)
+    if subject is None:
         return None
-    return link(text("review checklist"), paths.relative(_path(atlas, spot), here))
+    found = answers(subject)
+    ticked = span(text(f"{_ticked(found)} of {len(found)} boxes are ticked by facts"), "note")
+    return line(link(text("checklist"), paths.relative(_path(atlas, spot), here)), ticked)
 
 
 def subject_of(atlas: Atlas, spot: Spot) -> Subject | None:
