@@ -14,6 +14,8 @@ from markdown.treeprocessors import Treeprocessor  # type: ignore[import-untyped
 # After the cells have become elements (20 for what stands inline), before the tree is written out.
 _PRIORITY = 5
 _GENERATED = "table"
+# A name and what it means need no title between them.
+_PAIR = 2
 
 
 class _Labels(Treeprocessor):  # type: ignore[misc]
@@ -45,14 +47,15 @@ def _label(table: Element) -> None:
     titles = ["".join(cell.itertext()) for cell in table.iter("th")]
     for row in table.iter("tr"):
         for title, cell in zip(titles, row.findall("td"), strict=False):
-            if title.strip():
+            if title.strip() and len(titles) > _PAIR:
                 label = Element("span", {"class": "label"})
                 label.text, label.tail, cell.text = title, f" {cell.text or ''}", None
                 cell.insert(0, label)
 
 
 def _wrapped(table: Element) -> Element:
-    box = Element("div", {"class": "table cards"})
+    pair = len(list(table.iter("th"))) == _PAIR
+    box = Element("div", {"class": "table cards pair-of-columns" if pair else "table cards"})
     box.tail, table.tail = table.tail, None
     box.append(table)
     return box

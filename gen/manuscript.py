@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -30,11 +31,16 @@ def published(body: str, folder: str, site_path: SitePath, here: str) -> Markdow
     show their targets, or become text; only http(s) leaves the site; HTML and images stay text. The
     first heading is left out, for the page has one.
     """
-    root = SyntaxTreeNode(MarkdownIt("commonmark").enable("table").parse(body))
+    root = SyntaxTreeNode(_commonmark().parse(body))
     blocks = list(root.children)
     if blocks and blocks[0].type == "heading" and blocks[0].tag == "h1":
         blocks = blocks[1:]
     return Markdown("\n\n".join(_Writer(folder=folder, site_path=site_path, here=here).blocks(blocks)))
+
+
+@functools.cache
+def _commonmark() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
 
 
 @dataclass(kw_only=True)
@@ -55,7 +61,8 @@ class _Writer:
     def _block(self, node: SyntaxTreeNode) -> str:  # noqa: PLR0911 (one form for each kind of block)
         match node.type:
             case "heading":
-                return heading(int(node.tag[1]), self._inline(node.children), self._anchor(_plain(node)))
+                # The page has one title, its own.
+                return heading(max(2, int(node.tag[1])), self._inline(node.children), self._anchor(_plain(node)))
             case "paragraph":
                 return self._inline(node.children)
             case "fence" | "code_block":

@@ -43,15 +43,8 @@ def capability_table(capabilities: Sequence[Capability], here: str, among: Seque
     for one in sorted(capabilities, key=_rank):
         # The same request twice in one run has one address, that of the first.
         mark = anchor(marks.pop(_key(one))) if _key(one) in marks else NOTHING
-        meaning = span(text(_MEANING[one.state]), "note")
-        body.append(
-            (
-                line(mark, _asked(one), by=""),
-                line(sifted(chip(one.state), facet=one.state.value), meaning, by="<br>"),
-                _seen(one),
-                _serves(one, here),
-            )
-        )
+        result = line(sifted(chip(one.state), facet=one.state.value), span(text(_MEANING[one.state]), "note"), by="<br>")
+        body.append((line(mark, _asked(one), by=""), result, _seen(one), _serves(one, here)))
     head = columns("Asked for", "Result", "What was seen, and its words", "Technique")
     return table(head, body, Layout.CARDS, "capabilities", facets=("Result", "Technique"))
 
@@ -66,9 +59,9 @@ def capability_counts(capabilities: Sequence[Capability], here: str) -> Markdown
     for technique, found in groups.items():
         counts = Counter(one.state for one in found)
         first = {one.state: marks[_key(one)] for one in reversed(found)}
-        told = (line(text(f"{counts[state]}"), chip(state, f"#{first[state]}")) for state in _ORDER if counts[state])
+        told = (_count(counts[state], state, first[state]) for state in _ORDER if counts[state])
         body.append((_serves(found[0], here) if technique else text("Other"), line(*told, by=" ")))
-    return table(columns("Technique", "What came of it"), body, Layout.CARDS, "counts")
+    return table(columns("Technique", "What came of it"), body, Layout.CARDS, "counts pair-of-columns")
 
 
 def capability_place(atlas: Atlas, run: Run, one: Capability, here: str) -> str:
@@ -88,6 +81,10 @@ def _key(one: Capability) -> str:
 def _rank(one: Capability) -> tuple[int, int]:
     techniques = list(Technique)
     return techniques.index(one.technique) if one.technique else len(techniques), _ORDER.index(one.state)
+
+
+def _count(count: int, state: CapabilityState, mark: str) -> Markdown:
+    return span(line(text(str(count)), chip(state, f"#{mark}")), "count")
 
 
 def _asked(one: Capability) -> Markdown:

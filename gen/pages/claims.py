@@ -69,7 +69,9 @@ def pages(atlas: Atlas) -> Iterator[Page]:
     yield Page(
         path=HERE,
         title="Claims against measurements",
-        body=paragraphs(intro, sentence(f"{len(found)} claims: {said}"), table(head, rows, Layout.STACK, "claims")),
+        body=paragraphs(
+            intro, sentence(f"{len(found)} claims: {said}"), table(head, rows, Layout.STACK, "claims", facets=("Relation",))
+        ),
         trail=(("Matrix", "index.md"),),
         description="What articles claim about inference tuning, beside what this repository measured",
         siblings=True,

@@ -24,7 +24,7 @@ from gen.markdown import (
     span,
     text,
 )
-from gen.pages import checklist, planners
+from gen.pages import checklist, plan_pictures, planners, sweeps, timelines
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import ENTRY, entries, runtime
@@ -43,7 +43,7 @@ from gen.techniques.wording import listing
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES, Decision
 from probes.evidence import Missing, Run, RunKind
-from probes.fleet import ConfigFile, RuntimeName, ServedModel, Service, Unknown, reference_name
+from probes.fleet import ConfigFile, RuntimeName, ServedModel, Service, ServiceKind, Unknown, reference_name
 
 _WAITING = (Decision.INVESTIGATE, Decision.ENABLE, Decision.TUNE, Decision.BENCHMARK_FIRST)
 
@@ -67,6 +67,7 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
         settings(atlas, spot, runs, here),
         _plans(atlas, spot, here),
         _questions(entry),
+        *_course(atlas, spot, runs, here),
         heading(2, text("Runs"), "runs"),
         run_table(atlas, runs, here),
         _records(atlas, spot, runs, here),
@@ -75,7 +76,7 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
         _unverified(atlas, spot, here),
         _capabilities(atlas, runs, here),
         heading(2, text("Measure it"), "measure"),
-        fenced(_probe(spot), "sh"),
+        _measure(atlas, spot),
     )
     title = entry.title if entry else f"{spot.name} on {atlas.client_alias(spot.scope)}"
     parent = ("Fleet", "fleet.md") if entry else (atlas.client_alias(spot.scope), atlas.machine_paths[spot.scope])
@@ -223,6 +224,19 @@ def _reached(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mark
     return line(state, detail, span(when, "note"), by="<br>")
 
 
+def _measure(atlas: Atlas, spot: Spot) -> Markdown:
+    """Give the commands that ask the service and that measure it, within the limits the inventory gives it."""
+    parts = [text("What it is and what it has switched on, by asking it:"), fenced(_probe(spot), "sh")]
+    service = atlas.service_view(spot)
+    if service is not None and service.kind is ServiceKind.TEXT_GENERATION:
+        side = spot.name if spot.scope == FLEET else EMBEDDED
+        parts += [text("All eight quantities of the measurement contract:"), fenced(f"python -m probes contract {side}", "sh")]
+        if side == EMBEDDED:
+            told = text("A setting off and on by turns, with a verdict:")
+            parts += [told, fenced(f"nox -s compare -- {side}:CONTROL=VALUE {side}", "sh")]
+    return paragraphs(*parts)
+
+
 def _probe(spot: Spot) -> str:
     return f"nox -s probe -- --service {spot.name if spot.scope == FLEET else EMBEDDED}"
 
@@ -275,7 +289,18 @@ def _plans(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     )
     change = fenced(f"python -m gen whatif {planners.named(spot)} CONTROL=VALUE", "sh")
     told = text("What a setting would change, before it is touched:")
-    return paragraphs(heading(2, text("Plans"), "plans"), bullets(items), told, change)
+    service = atlas.service_view(spot)
+    drawn = NOTHING if service is None else plan_pictures.of_service(service, found)
+    return paragraphs(heading(2, text("Plans"), "plans"), bullets(items), drawn, told, change)
+
+
+def _course(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Iterator[Markdown]:
+    """Show what loads of several sizes measured, and how the service did over time."""
+    if loads := sweeps.of_loads(atlas, runs, here):
+        yield from (heading(2, text("Under load"), "under-load"), loads)
+    records = timelines.records_on(atlas, spot.scope, service=spot.name)
+    if course := timelines.of_runs(atlas, runs, here, records):
+        yield from (heading(2, text("Over time"), "over-time"), course)
 
 
 def _drifts(atlas: Atlas, spot: Spot, cell: Cell) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from gen.labels import LabelledTables
 from gen.tables import Layout, columns, table
 from tests.gen.reading import EXTENSIONS, SETTINGS
 
-WRITTEN = """| Metric | Unit |
-|---|---|
-| `ttft_s` | **s** |
-| other | [a link](x.md) and more |
+WRITTEN = """| Metric | Unit | Better |
+|---|---|---|
+| `ttft_s` | **s** | lower |
+| other | [a link](x.md) and more | none |
 """
 
 
@@ -29,9 +29,15 @@ def test_each_cell_of_a_written_table_repeats_its_title() -> None:
 
 
 def test_a_column_without_a_title_gives_no_label() -> None:
-    shown = html("| | A |\n|---|---|\n| b | c |\n")
+    shown = html("| | A | B |\n|---|---|---|\n| b | c | d |\n")
     assert "<td>b</td>" in shown
-    assert shown.count("label") == 1
+    assert shown.count("label") == 2
+
+
+def test_a_name_and_what_it_means_stand_together_without_labels() -> None:
+    shown = html("| Word | It means |\n|---|---|\n| on | it runs |\n")
+    assert '<div class="table cards pair-of-columns">' in shown
+    assert "label" not in shown
 
 
 def test_a_generated_table_is_left_alone() -> None:
