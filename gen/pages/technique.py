@@ -274,10 +274,9 @@ def _drift(cell: Cell) -> Markdown:
 
 def _evidence(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markdown:
     """List the runs that an assessment rests on, each with its page and its file."""
-    known = {run.id: run for run in atlas.runs}
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
     items = []
-    for run in (known[run_id] for run_id in assessment.evidence):
+    for run in (atlas.corpus.run_by_id[run_id] for run_id in assessment.evidence):
         about = line(text(f"{run.kind.value}, {run.subject}"), dated(run.date, atlas.today, limit))
         raw = link(text("JSON"), paths.relative(atlas.run_files[run.id], here))
         items.append(line(atlas.run(here, run.id), about, raw, by=" · "))
