@@ -100,7 +100,10 @@ def test_the_order_of_the_files_does_not_matter(site: dict[str, str]) -> None:
 def test_every_page_begins_with_our_own_front_matter(site: dict[str, str]) -> None:
     for path, content in site.items():
         if path.endswith(".md"):
-            assert re.match(r'---\ntitle: ".+"\n(description: ".+"\n)?(hide: \[[a-z, ]+\]\n)?---\n\n', content), path
+            assert re.match(
+                r'---\ntitle: ".+"\n(description: ".+"\n)?(hide: \[[a-z, ]+\]\n)?(search: \{boost: [0-9.]+\}\n)?(tags: \[.+\]\n)?---\n\n',
+                content,
+            ), path
             assert content.count("\n# ") == 1, path
 
 
