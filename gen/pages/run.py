@@ -105,7 +105,9 @@ def _page(atlas: Atlas, run: Run) -> Page:
         _native(run),
     )
     trail = (("Matrix", "index.md"), ("Evidence", INDEX))
-    return Page(path=here, title=f"{run.kind} · {run.subject} · {moment(run.started_at)}", body=body, trail=trail)
+    title = f"{run.kind} · {run.subject} · {moment(run.started_at)}"
+    # Of an id only its time is its own; host and subject are words of many runs.
+    return Page(path=here, title=title, body=body, trail=trail, words=(run.id.partition("-")[0],))
 
 
 def _capabilities(run: Run, here: str) -> Markdown:
