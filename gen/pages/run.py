@@ -111,7 +111,11 @@ def _summed_up(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
         ),
         link(text("list of all files"), paths.relative(EVERY_FILE, here)),
     )
-    return details(text(f"{len(runs)} more, kept as data"), paragraphs(told, table(head, body, Layout.CARDS, "kept")), "data")
+    return details(
+        text(f"{len(runs)} more, kept as data"),
+        paragraphs(told, table(head, body, Layout.CARDS, "kept", facets=("Scope",))),
+        "data",
+    )
 
 
 def validity(run: Run) -> Markdown:
