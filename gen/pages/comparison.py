@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from gen.comparability import Difference, Side, sides_of
-from gen.comparison_text import bounds, gate, noise_words, ratio, why
+from gen.comparison_text import bounds, counts, gate, noise_words, ratio, why
 from gen.contract import QUANTITIES, ContractMetric
 from gen.contract_runs import command
 from gen.judgement import Judgement, judge
@@ -53,12 +53,6 @@ def contract_part(atlas: Atlas, run: Run) -> Markdown:
         _noise(judged),
         _likeness(judged),
     )
-
-
-def counts(judged: Judgement) -> str:
-    """Count the verdicts over the eight quantities, in the order in which they are read."""
-    rows = [row.verdict for row in judged.rows.values()]
-    return ", ".join(f"{rows.count(verdict)} {verdict.value}" for verdict in dict.fromkeys(rows))
 
 
 def tested(judged: Judgement) -> Markdown:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from gen import paths
 from gen.comparability import Side, sides_of
+from gen.comparison_text import counts
 from gen.judgement import judge
 from gen.markdown import NOTHING, Markdown, code, fenced, line, paragraphs, span, text
 from gen.pages.atlas import Atlas
-from gen.pages.comparison import counts, tested
+from gen.pages.comparison import tested
 from gen.pages.marks import chip, dated
 from gen.pages.page import Page
 from gen.records import Record
