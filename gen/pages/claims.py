@@ -38,14 +38,14 @@ HERE = "claims.md"
 _ORDER = (Relation.DISAGREES, Relation.EXCEEDS, Relation.AGREES, Relation.OTHER_CONDITIONS, Relation.NOT_MEASURED)
 _COUNTED = {
     Relation.DISAGREES: "not borne out by what was measured or reckoned here",
-    Relation.EXCEEDS: "better here than claimed",
+    Relation.EXCEEDS: "exceeded by what was measured here",
     Relation.AGREES: "borne out",
     Relation.OTHER_CONDITIONS: "measured under other conditions",
     Relation.NOT_MEASURED: "not measured here",
 }
 _TONES = {
-    Relation.AGREES: "good",
     Relation.EXCEEDS: "good",
+    Relation.AGREES: "good",
     Relation.DISAGREES: "alarm",
     Relation.OTHER_CONDITIONS: "part",
     Relation.NOT_MEASURED: "quiet",
@@ -69,7 +69,9 @@ def pages(atlas: Atlas) -> Iterator[Page]:
     yield Page(
         path=HERE,
         title="Claims against measurements",
-        body=paragraphs(intro, sentence(f"{len(found)} claims: {said}"), table(head, rows, Layout.STACK, "claims")),
+        body=paragraphs(
+            intro, sentence(f"{len(found)} claims: {said}"), table(head, rows, Layout.STACK, "claims", facets=("Relation",))
+        ),
         trail=(("Matrix", "index.md"),),
         description="What articles claim about inference tuning, beside what this repository measured",
         siblings=True,

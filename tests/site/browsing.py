@@ -35,6 +35,14 @@ SAMPLE = (
 )
 
 
+def settled(page: Page) -> None:
+    """Bring what the theme fades in to its end."""
+    page.evaluate("""async () => {
+      for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+      for (const motion of document.getAnimations()) motion.finish();
+    }""")
+
+
 @dataclass(kw_only=True)
 class Witness:
     """Everything a page did that it should not."""
