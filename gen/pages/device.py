@@ -82,7 +82,11 @@ def _declared(atlas: Atlas, spot: Spot) -> Page:
 def _tenants(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     """List who is declared to use the card, and who may while nobody has said."""
     fleet = atlas.corpus.fleet
-    declared = [(name, span(text("declared on it"), "known", "known-declared")) for name in services_on(fleet, spot.name)]
+    limit, sign = fleet.policies.freshness.declaration_days, span(text("declared on it"), "known", "known-declared")
+    declared = [
+        (name, line(sign, dated(fleet.services[name].as_of or fleet.as_of, atlas.today, limit)))
+        for name in services_on(fleet, spot.name)
+    ]
     open_ones = [(name, _left_open(fleet.services[name])) for name in services_open(fleet, spot.name)]
     body = [
         (
