@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pydantic import JsonValue
@@ -41,6 +42,19 @@ def command(run: Run) -> list[str]:
     sides = told.get("sides") if isinstance(told, dict) else None
     words = [word for word in sides.values() if isinstance(word, str)] if isinstance(sides, dict) else []
     return ["contract", *words, *_options(told.get("shape") if isinstance(told, dict) else None)] if words else []
+
+
+def latencies(run: Run) -> dict[str, tuple[float, ...]]:
+    """Give the latency of every request of each side, in seconds; empty for a run that kept none."""
+    told = run.native.get("contract")
+    kept = told.get("latencies_s") if isinstance(told, dict) else None
+    found = {}
+    for side, blocks in kept.items() if isinstance(kept, dict) else ():
+        every = [value for block in blocks if isinstance(block, list) for value in block] if isinstance(blocks, list) else []
+        numbers = tuple(float(value) for value in every if isinstance(value, int | float) and math.isfinite(value))
+        if numbers:
+            found[side] = numbers
+    return found
 
 
 def _within(run: Run, scope: str) -> bool:

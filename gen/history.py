@@ -41,11 +41,11 @@ def history(run: Run, runs: Iterable[Run], gates: Gates) -> History | None:
     """
     if run.kind is not RunKind.MICRO or not run.validity.valid:
         return None
-    wanted, begun = _same(run), (run.started_at, run.id)
+    wanted, begun = same(run), (run.started_at, run.id)
     earlier = [
         one
         for one in runs
-        if one.subject == run.subject and one.validity.valid and _same(one) == wanted and (one.started_at, one.id) < begun
+        if one.subject == run.subject and one.validity.valid and same(one) == wanted and (one.started_at, one.id) < begun
     ]
     before = max(earlier, key=lambda one: (one.started_at, one.id), default=None)
     if before is None:
@@ -60,8 +60,12 @@ def history(run: Run, runs: Iterable[Run], gates: Gates) -> History | None:
     return History(before=before, differences=tuple(_differences(before, run)), moved=moved)
 
 
-def _same(run: Run) -> tuple[object, ...]:
-    """Give all that has to be equal for two runs to have measured the same thing."""
+def same(run: Run) -> tuple[object, ...]:
+    """Give all that has to be equal for two runs to have measured the same thing; it can be a key.
+
+    Of a contract run the same two sides belong to it. Settings of a run without sides do not: what a record changed is
+    to be seen over time.
+    """
     return (
         run.kind,
         run.subject,
@@ -71,7 +75,17 @@ def _same(run: Run) -> tuple[object, ...]:
         None if isinstance(run.runtime, Missing) else run.runtime.name,
         _model(run.model),
         _load(run.load),
+        _sides(run) if run.kind is RunKind.CONTRACT else (),
     )
+
+
+def release(run: Run) -> str:
+    """Name the release that ran; '' where the run does not know it."""
+    return "" if isinstance(run.runtime, Missing) or isinstance(run.runtime.version, Missing) else run.runtime.version
+
+
+def _sides(run: Run) -> tuple[object, ...]:
+    return tuple((arm.name, arm.role, tuple(sorted(arm.settings.items()))) for arm in run.arms)
 
 
 def _model(model: ModelFacts | Missing) -> tuple[object, ...]:

@@ -38,14 +38,14 @@ HERE = "claims.md"
 _ORDER = (Relation.DISAGREES, Relation.EXCEEDS, Relation.AGREES, Relation.OTHER_CONDITIONS, Relation.NOT_MEASURED)
 _COUNTED = {
     Relation.DISAGREES: "not borne out by what was measured or reckoned here",
-    Relation.EXCEEDS: "exceeded by what was measured here",
+    Relation.EXCEEDS: "better here than claimed",
     Relation.AGREES: "borne out",
     Relation.OTHER_CONDITIONS: "measured under other conditions",
     Relation.NOT_MEASURED: "not measured here",
 }
 _TONES = {
-    Relation.EXCEEDS: "good",
     Relation.AGREES: "good",
+    Relation.EXCEEDS: "good",
     Relation.DISAGREES: "alarm",
     Relation.OTHER_CONDITIONS: "part",
     Relation.NOT_MEASURED: "quiet",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from gen.charts import FEWEST_CURVE, MOST_LINES, Row, ecdf, figure, forest
 from gen.comparability import Difference, Side, sides_of
 from gen.comparison_text import bounds, counts, gate, noise_words, ratio, why
 from gen.contract import QUANTITIES, ContractMetric
-from gen.contract_runs import command
+from gen.contract_runs import command, latencies
 from gen.judgement import Judgement, judge
-from gen.markdown import NOTHING, Markdown, anchor, bullets, code, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, anchor, block, bullets, code, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import Spread, quantity, spread
@@ -49,6 +50,7 @@ def contract_part(atlas: Atlas, run: Run) -> Markdown:
         line(text("Under test:"), tested(judged)),
         bullets(_counted(judged)) if run.validity.valid else NOTHING,
         _settled_by(run, judged),
+        _pictures(run, judged),
         _table(judged),
         _noise(judged),
         _likeness(judged),
@@ -125,6 +127,24 @@ def _title(metric: ContractMetric) -> Markdown:
 
 def _mark(metric: ContractMetric) -> str:
     return f"quantity-{metric.value}"
+
+
+def _pictures(run: Run, judged: Judgement) -> Markdown:
+    """Draw how far each quantity moved against its gate, and how latency is spread over the requests of each side."""
+    rows = [Row(title=QUANTITIES[metric].title, direction=QUANTITIES[metric].direction, outcome=row)
+            for metric, row in judged.rows.items()]  # fmt: skip
+    moved = forest(rows) if run.validity.valid else None
+    left = listing(row.title for row in rows if not row.drawn)
+    caption = (
+        "The mark is the ratio of the medians, the bar its interval, the band the gate: only a bar clear of it is better or "
+        "worse. ↓ less is better, ↑ more."
+    )
+    drawn = [] if moved is None else [figure(moved, text(f"{caption} No ratio: {left}." if left else caption))]
+    kept = {side: samples for side, samples in latencies(run).items() if len(samples) >= FEWEST_CURVE}
+    if kept and len(kept) <= MOST_LINES:
+        chart = ecdf("latency_s", "s", kept)
+        drawn.append(figure(chart, text(f"{chart.alternative} Requests of a repetition are not independent.")))
+    return block(paragraphs(*drawn), "charts") if drawn else NOTHING
 
 
 def _table(judged: Judgement) -> Markdown:

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from gen.assess import EMBEDDED
-from gen.charts import bars, figure
 from gen.markdown import (
     NOTHING,
     Markdown,
     anchor,
-    block,
     bullets,
     code,
     details,
@@ -24,6 +22,7 @@ from gen.markdown import (
     span,
     text,
 )
+from gen.pages import plan_pictures
 from gen.pages.atlas import Atlas, Spot, scope_anchor
 from gen.pages.marks import age_limit, dated, known, legend
 from gen.pages.page import Page
@@ -144,7 +143,9 @@ def _scope(atlas: Atlas, planner: Planner, seen: View, plans: Sequence[tuple[Ser
     badge = NOTHING if seen.scope == FLEET else span(text("local"), "badge")
     return paragraphs(
         heading(3, line(name, badge), f"{planner.value}-{scope_anchor(seen.scope)}-scope"),
-        _pictures(planner, plans),
+        plan_pictures.of_planner(
+            planner, [(service, of_service(atlas, Spot(scope=seen.scope, name=service.name))) for service in seen.text]
+        ),
         _paths(planner, seen),
         _table(atlas, planner, seen, plans),
     )
@@ -208,36 +209,6 @@ def _day(atlas: Atlas, one: Given) -> date:
 
 def _where(atlas: Atlas, source: str) -> Markdown:
     return atlas.source(HERE, source) if source in atlas.corpus.knowledge.sources else text(source)
-
-
-def _pictures(planner: Planner, plans: Sequence[tuple[ServiceView, Plan]]) -> Markdown:
-    """Draw what is worth looking at: sequences that share a pool, limits of decoding, what a draft would gain."""
-    drawn: list[Markdown] = []
-    if planner is Planner.KV_CAPACITY:
-        for service, plan in plans:
-            rows = [(one.name, one.span) for one in plan.worked if one.name.startswith("sequences of ")]
-            if rows:
-                drawn.append(
-                    figure(bars("Sequences at once", rows), sentence(f"{service.title}: how many sequences share its pool"))
-                )
-    elif planner is Planner.DECODE_ROOFLINE:
-        first = "limit with an empty cache"
-        limits = [(service.title, one) for service, plan in plans if (one := plan.result(first)) is not None]
-        if len(limits) > 1:
-            drawn.append(figure(bars("Decode limit", limits), sentence("Most tokens per second of one sequence, empty cache")))
-        for service, plan in plans:
-            rows = [(one.name, one.span) for one in plan.worked if one.name.startswith(("limit with", decode_roofline.SPEED))]
-            if len(rows) > 1:
-                drawn.append(
-                    figure(bars("Decode limit", rows), sentence(f"{service.title}: the limit falls as the cache fills"))
-                )
-    elif planner is Planner.SPECULATION:
-        for service, plan in plans:
-            rows = [(one.name, one.span) for one in plan.worked if one.name.startswith("speed-up")]
-            if rows:
-                caption = sentence(f"{service.title}: below 1 a draft makes it slower")
-                drawn.append(figure(bars("Speed-up by share of right guesses", rows), caption))
-    return block(paragraphs(*drawn), "charts") if drawn else NOTHING
 
 
 def _paths(planner: Planner, seen: View) -> Markdown:

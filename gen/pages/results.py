@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gen.benchmarks import BREAK_EVEN
-from gen.charts import figure, strips
+from gen.charts import FEWEST_CURVE, MOST_LINES, ecdf, figure, strips
 from gen.markdown import NOTHING, Markdown, block, code, details, heading, line, paragraphs, sentence, sifted, span, text
+from gen.pages import drafts, sweeps
 from gen.pages.atlas import Atlas
 from gen.pages.comparison import contract_part
 from gen.pages.marks import absent, chip, scalar
@@ -19,6 +20,9 @@ from probes.evidence import Arm, Direction, Metric, Per, Run, RunKind
 FEWEST_DRAWN = 3
 # With more arms than this the caption that repeats every number is longer than the picture.
 MOST_CAPTIONED = 3
+# A load keeps a dozen quantities of each request; these are the ones that somebody waits for.
+_OF_LOAD = ("ttft_s", "itl_s", "decode_tok_s", "latency_s")
+_ITL = "A request stands with the median of its gaps."
 
 
 def results(atlas: Atlas, run: Run) -> Markdown:
@@ -32,7 +36,8 @@ def results(atlas: Atlas, run: Run) -> Markdown:
         [(text(arm.name), text(arm.role), _arm_settings(arm)) for arm in run.arms],
         Layout.CARDS,
     ) if run.arms else NOTHING  # fmt: skip
-    drawn = [_drawn(run, name) for name in names]
+    swept = sweeps.of_arms(run)
+    drawn = [drafts.of_run(run), *(swept.get(name) or _drawn(run, name) for name in names)]
     charts = block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
     prices, whole = _prices(run), run.kind is RunKind.CONTRACT
     # A head that is never right tells what drafting costs; a verdict on it would be read as one on EAGLE-3.
@@ -64,6 +69,10 @@ def _prices(run: Run) -> Markdown:
     rest = len(priced) - len(body)
     left = span(text(f"Arms without a number: {rest}; the table of metrics says why."), "note") if rest else NOTHING
     return paragraphs(text(said), table(columns("Draft", "Has to bring", "Brought"), body, Layout.CARDS, "prices"), left)
+
+
+def _is_priced(run: Run) -> bool:
+    return any(metric.name == TOKENS_PER_STEP for metric in run.metrics)
 
 
 def _brought(metric: Metric | None) -> Markdown:
@@ -117,19 +126,24 @@ def _arm_settings(arm: Arm) -> Markdown:
 
 def _drawn(run: Run, name: str) -> Markdown:
     """Draw the samples of one metric, the baseline first; a few samples or a constant need no picture."""
-    rank = {arm.name: (arm.role != "baseline", index) for index, arm in enumerate(run.arms)}
-    found = sorted((m for m in run.metrics if m.name == name and m.samples), key=lambda m: rank.get(m.arm, (False, -1)))
+    if (run.kind is RunKind.LOAD and name not in _OF_LOAD) or (name == BREAK_EVEN and _is_priced(run)):
+        return NOTHING
+    rank = {arm.name: (arm.role != "baseline", sweeps.count_of(arm), index) for index, arm in enumerate(run.arms)}
+    found = sorted((m for m in run.metrics if m.name == name and m.samples), key=lambda m: rank.get(m.arm, (False, -1, -1)))
     values = {value for metric in found for value in metric.samples}
     if len(values) < 2 or max(len(m.samples) for m in found) < FEWEST_DRAWN or found[0].direction is Direction.NEUTRAL:
         return NOTHING
     series = {metric.arm or run.subject: metric.samples for metric in found}
-    chart = strips(name, found[0].unit, series, found[0].per)
+    curved = found[0].per is Per.REQUEST and min(map(len, series.values())) >= FEWEST_CURVE and len(series) <= MOST_LINES
+    chart = ecdf(name, found[0].unit, series) if curved else strips(name, found[0].unit, series, found[0].per)
+    note = f" {_ITL}" if name == "itl_s" and run.kind is RunKind.LOAD else ""
     if len(series) > MOST_CAPTIONED:
-        told = (
-            f"{name}: every {found[0].per}, median and interval of {len(series)} arms; the numbers are in the table of metrics."
-        )
+        shown = "the share of requests that took no more" if curved else f"every {found[0].per}, median and interval"
+        sizes = sorted({len(samples) for samples in series.values()})
+        n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
+        told = f"{name}: {shown}, of {len(series)} arms, {n} {found[0].per}s each; the numbers are in the table of metrics."
         return figure(chart, text(told))
-    return figure(chart, text(chart.alternative))
+    return figure(chart, text(f"{chart.alternative}{note}"))
 
 
 def _metrics(run: Run) -> Markdown:

@@ -24,7 +24,7 @@ from gen.markdown import (
     span,
     text,
 )
-from gen.pages import checklist, planners
+from gen.pages import checklist, plan_pictures, planners, sweeps, timelines
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import ENTRY, entries, runtime
@@ -67,6 +67,7 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
         settings(atlas, spot, runs, here),
         _plans(atlas, spot, here),
         _questions(entry),
+        *_course(atlas, spot, runs, here),
         heading(2, text("Runs"), "runs"),
         run_table(atlas, runs, here),
         _records(atlas, spot, runs, here),
@@ -288,7 +289,18 @@ def _plans(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     )
     change = fenced(f"python -m gen whatif {planners.named(spot)} CONTROL=VALUE", "sh")
     told = text("What a setting would change, before it is touched:")
-    return paragraphs(heading(2, text("Plans"), "plans"), bullets(items), told, change)
+    service = atlas.service_view(spot)
+    drawn = NOTHING if service is None else plan_pictures.of_service(service, found)
+    return paragraphs(heading(2, text("Plans"), "plans"), bullets(items), drawn, told, change)
+
+
+def _course(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Iterator[Markdown]:
+    """Show what loads of several sizes measured, and how the service did over time."""
+    if loads := sweeps.of_loads(atlas, runs, here):
+        yield from (heading(2, text("Under load"), "under-load"), loads)
+    records = timelines.records_on(atlas, spot.scope, service=spot.name)
+    if course := timelines.of_runs(atlas, runs, here, records):
+        yield from (heading(2, text("Over time"), "over-time"), course)
 
 
 def _drifts(atlas: Atlas, spot: Spot, cell: Cell) -> tuple[str, ...]:

@@ -85,7 +85,8 @@ def test_a_picture_says_in_words_what_it_draws() -> None:
     assert "<title" in made
     told = read(made).text
     assert "tokens in the pool: 26816 tokens (25536 tokens to 28240 tokens)" in told
-    assert "8B text: how many sequences share its pool." in told
+    assert "16 sequences at once: 1,676 tokens each fit (between 1,596 and 1,765)" in made
+    assert "8B text: lines are the cache of so many sequences as they grow" in told
 
 
 def test_what_a_pool_holds_is_a_reason_and_drafts_no_record() -> None:

@@ -31,6 +31,7 @@ SAMPLE = (
     "services/local-abc123abc123-embedded.html",
     "devices/local-abc123abc123-cpu.html",
     "runs/20261128t092000z-bench-micro-prefix-caching.html",
+    "as-of/2026-07-10.html",
     "records/2026-07-10-automatic-prefix-caching-fleet.html",
 )
 
