@@ -58,6 +58,7 @@ class Kind:
 KINDS: Final = (
     Kind(name="matrix", pages="index.html"),
     Kind(name="technique", pages="techniques/speculative-decoding.html"),
+    Kind(name="past", pages="as-of/2*.html"),
     Kind(name="coverage", pages="coverage.html"),
     Kind(name="fleet", pages="fleet.html", anchor="hosts"),
     Kind(name="service", pages="services/text-8b.html"),
