@@ -91,7 +91,7 @@ def _tenants(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     body = [
         (
             atlas.service(here, Spot(scope=FLEET, name=name)),
-            line(how, text(f"shares {shared(fleet, name)}") if shared(fleet, name) else NOTHING, by="<br>"),
+            line(how, text(f"shares {shared(fleet, name)}") if shared(fleet, name) else NOTHING, by=" <br>"),
             asked(atlas, name, here),
         )
         for name, how in (*declared, *open_ones)
