@@ -179,8 +179,8 @@ def _capabilities(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
 def _by(atlas: Atlas, run: Run, here: str) -> Markdown:
     """Say which run the rows below are from, how old it is, and what it speaks for."""
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
-    said = line(known(ProvenanceKind.MEASURED), text("by"), atlas.run(here, run.id), dated(run.date, atlas.today, limit))
-    return span(line(said, text(f"for {speaks_for(run)}"), by=", "), "meta")
+    by = line(known(ProvenanceKind.MEASURED), text("by"), atlas.run(here, run.id), text(f"for {speaks_for(run)} on"))
+    return span(line(by, dated(run.date, atlas.today, limit)), "meta")
 
 
 def _key(capability: Capability) -> tuple[str, str]:
