@@ -120,10 +120,12 @@ def _releases(every: Sequence[Moment], x: Axis) -> list[Mark]:
         at = place(x, _day(moment.at)) * plot_width()
         label = shortened(moment.release, 16)
         width = _LETTER_PX * (len(label) + 2)
-        # The last one has to end inside the picture.
-        fits = free <= at <= plot_width() + RIGHT - width
-        marks.append({"x": _day(moment.at), "label": label if fits else ""})
-        free = at + width if fits else free
+        # The name of a release that began last ends at the edge, left of where it would stand.
+        start = min(at, plot_width() + RIGHT - width)
+        fits = free <= start
+        named = x.low + (x.high - x.low) * start / plot_width()
+        marks.append({"x": _day(moment.at), "named": named, "label": label if fits else ""})
+        free = start + width if fits else free
         before = moment.release
     return marks if len(marks) > 1 else []
 
@@ -154,7 +156,7 @@ def _layout(keys: int) -> str:
     layers = [
         source("releases").mark_rule(strokeWidth=1, color=LINE, strokeDash=[2, 3]).encode(x=x),
         source("releases").mark_text(align="left", baseline="top", dx=3, fontSize=10, color=QUIET).encode(
-            x=x, y=alt.value(2), text="label:N"
+            x=across("named"), y=alt.value(2), text="label:N"
         ),
         source("records").mark_rule(strokeWidth=1.5, color=INK).encode(x=x, y=alt.value(0), y2=alt.value(HEIGHT)),
         source("records").mark_text(align="left", baseline="bottom", dx=3, fontSize=11, fontWeight="bold", color=INK).encode(
