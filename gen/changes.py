@@ -19,6 +19,7 @@ from gen.draft import CitedSource, Story, body, title
 from gen.findings import Rule
 from gen.knowledge import Knowledge
 from gen.knowledge.schema import ENGINE_TITLES
+from gen.measuring import addressed
 from gen.proof import newest_proof
 from gen.recheck import running, unverified
 from gen.records import Record, about, in_force, open_proposals, status_on
@@ -26,7 +27,7 @@ from gen.records.naming import distinct_name, record_name
 from gen.records.record import Confirm, EvidenceRef, Probe
 from gen.records.text import render_draft
 from gen.techniques.wording import listing
-from gen.words import Applicability, Status
+from gen.words import Status
 from probes.archive import canonical
 from probes.errors import UsageError
 from probes.evidence import Run, RunKind, Technique
@@ -208,12 +209,7 @@ def _cited(corpus: Corpus, assessment: Assessment) -> tuple[Run, ...]:
 
 def _again(fleet: Fleet, assessment: Assessment, runs: tuple[Run, ...]) -> tuple[Probe | None, tuple[str, ...]]:
     """Find the probe that looks at the same things again, and the commands for it."""
-    with_address = {name for name, service in fleet.services.items() if service.url is not None}
-    bearing = [
-        cell.service
-        for cell in assessment.cells
-        if cell.applicability is not Applicability.DOES_NOT_APPLY and cell.service in with_address
-    ]
+    bearing = addressed(fleet, assessment)
     draft = f"nox -s adr -- propose --scope {assessment.scope}"
     compared = [words for run in runs if run.kind is RunKind.CONTRACT and (words := command(run))]
     if compared:

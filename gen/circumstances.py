@@ -81,7 +81,7 @@ def _sharing(own: Mapping[str, JsonValue]) -> str:
     if shared == 0:
         return " of which no two begin alike"
     many = "all of which begin" if shared == 1 else f"of which {quantity(shared, 'share')} begin"
-    return f", {many} with the same text and differ in their end"
+    return f", {many} with one text, new in each round, and differ in their end"
 
 
 def _decoding(found: Decoding | Missing) -> str:

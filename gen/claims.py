@@ -24,7 +24,7 @@ class Relation(StrEnum):
     """How a measurement stands to a claim."""
 
     AGREES = "agrees"
-    EXCEEDS = "exceeds the claim"
+    EXCEEDS = "better than claimed"
     DISAGREES = "disagrees"
     OTHER_CONDITIONS = "other conditions"
     NOT_MEASURED = "not measured here"
@@ -62,7 +62,7 @@ def side(claim: Claim, answer: Answer) -> str:
 
 
 def relation(found: Iterable[Answer]) -> Relation:
-    """Sum up: a run under the same conditions speaks before others, and what is off the claim before agreement."""
+    """Sum up: a run under the same conditions speaks before others, and disagreement before agreement."""
     seen = {answer.relation for answer in found}
     order = (Relation.DISAGREES, Relation.EXCEEDS, Relation.AGREES, Relation.OTHER_CONDITIONS)
     return next((one for one in order if one in seen), Relation.NOT_MEASURED)
@@ -78,7 +78,7 @@ def _worked_out(claim: Claim, shape: Arithmetic) -> Iterator[Answer]:
         f"2 x {shape.layers} layers x {shape.kv_heads} KV heads x {shape.head_size} x {shape.precision}, "
         f"{shape.sequences} x {shape.context_tokens} tokens"
     )
-    yield Answer(relation=_held(claim, span, more_is_better=False), span=span, what=what)
+    yield Answer(relation=_held(claim, span, Direction.NEUTRAL), span=span, what=what)
 
 
 def _may_speak(claim: Claim, run: Run) -> bool:
@@ -108,16 +108,9 @@ def _of_run(claim: Claim, run: Run, gates: Gates) -> Iterator[Answer]:
             span = of_metric(two) if answered.reads == "value" else _improvement(one, two, gates)
             if span is not None and two is not None:
                 what = arm.name if answered.reads == "value" else f"{arm.name} against {baseline.name}"
-                better = answered.reads == "improvement" or two.direction is Direction.HIGHER
-                yield _answer(
-                    claim,
-                    run,
-                    span,
-                    f"{answered.metric}, {what}",
-                    apart=apart,
-                    samples=_fewest(one, two),
-                    more_is_better=better,
-                )
+                better = two.direction if answered.reads == "value" else Direction.HIGHER
+                size = _fewest(one, two)
+                yield _answer(claim, run, span, f"{answered.metric}, {what}", apart=apart, samples=size, better=better)
 
 
 def _answer(
@@ -128,10 +121,10 @@ def _answer(
     *,
     apart: tuple[str, ...],
     samples: int = 1,
-    more_is_better: bool = True,
+    better: Direction = Direction.HIGHER,
 ) -> Answer:
     return Answer(
-        relation=Relation.OTHER_CONDITIONS if apart else _held(claim, span, more_is_better=more_is_better),
+        relation=Relation.OTHER_CONDITIONS if apart else _held(claim, span, better),
         span=span,
         what=what,
         speaks_for=speaks_for(run),
@@ -141,12 +134,16 @@ def _answer(
     )
 
 
-def _held(claim: Claim, span: Span, *, more_is_better: bool) -> Relation:
-    """A claim stands while its range and the measured interval have a value in common; a gain above it exceeds it."""
+def _held(claim: Claim, span: Span, better: Direction) -> Relation:
+    """A claim stands while its range and the measured interval have a value in common.
+
+    Beyond it on the better side a thing keeps more than was promised; a size that is merely another one does not.
+    """
     high = claim.figure.high
-    if high is not None and span.low > high:
-        return Relation.EXCEEDS if more_is_better else Relation.DISAGREES
-    return Relation.DISAGREES if span.high < claim.figure.low else Relation.AGREES
+    below, above = span.high < claim.figure.low, high is not None and span.low > high
+    if not below and not above:
+        return Relation.AGREES
+    return Relation.EXCEEDS if better is (Direction.HIGHER if above else Direction.LOWER) else Relation.DISAGREES
 
 
 def _apart(claim: Claim, run: Run) -> Iterator[str]:

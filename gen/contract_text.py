@@ -70,8 +70,10 @@ def to_settle(contract: Contract) -> Iterator[str]:
     """Estimate with which repetitions a side what is open would be settled; the task suites have a number of their own."""
     for metric, entry in contract.items():
         if isinstance(entry, Compared) and entry.more_runs:
-            total = min(entry.baseline.samples, entry.candidate.samples) + entry.more_runs
+            samples = min(entry.baseline.samples, entry.candidate.samples)
             option = "--quality-repetitions" if metric is ContractMetric.QUALITY else "--repetitions"
+            # The second turn shows whether answers repeat word for word; where they do, two are enough.
+            total = 2 if metric is ContractMetric.QUALITY and samples < 2 else samples + entry.more_runs
             yield f"`{option} {total}` for {prose(QUANTITIES[metric].title)}"
 
 

@@ -20,6 +20,7 @@ from gen.prose import bullets, prose, sentence, table
 from gen.records import Record
 from gen.records.record import Confirm
 from gen.techniques.wording import capital
+from gen.view import shown
 from gen.words import TECHNIQUE_TITLES, Applicability, Decision
 
 # Why the neighbours of a decision were not chosen. Each follows from the decision alone, whatever was measured.
@@ -151,7 +152,7 @@ def _option_to_measure(decision: Decision, compared: Sequence[Compared]) -> list
         return [f"Tune it: takes baseline and candidate for the whole measurement contract; {both if compared else neither}."]
     if decision in CHANGES_A_SETTING:
         owed = f"still owed: {neither}, so the effect here is expected and not measured"
-        return [f"Benchmark first: {both if compared else owed}."]
+        return [f"Benchmark first: {f'done; {both}' if compared else owed}."]
     if decision is Decision.DO_NOT_DEPLOY:
         return [f"Benchmark first: {both if compared else 'has nothing to measure while that is lacking'}."]
     return []
@@ -297,8 +298,20 @@ def _commands(story: Story) -> str:
     if not story.commands:
         return "There is nothing to run: change `fleet.yml` when the facts change, and draft again."
     block = "\n".join(f"    {command}" for command in story.commands)
+    if story.assessment.decision in CHANGES_A_SETTING and not comparisons(story.contract):
+        block = "\n\n".join([block, *map(_compare_first, story.configurations)])
     more = "; ".join(to_settle(story.contract))
     return f"{block}\n\nTo settle what is open, give about {more}." if more else block
+
+
+def _compare_first(one: Configuration) -> str:
+    """Say how the comparison that is still owed is made."""
+    pairs = ",".join(f"{each.control}={shown(each.after)}" for each in one.changes)
+    side = prose(one.service) if ", " not in one.service else "SERVICE"
+    return (
+        f"To compare first, start a second instance of {prose(one.service)} with `{pairs}` beside it, then: "
+        f"`nox -s compare -- {side} ADDRESS --allow-load`."
+    )
 
 
 def _sources(story: Story) -> str:

@@ -30,6 +30,11 @@ def names(texts: Iterable[str]) -> dict[str, str]:
     }
 
 
+def evidence_file(run_id: str) -> str:
+    """Place a run's file under the name it has in the repository, where that name is safe for a site."""
+    return f"evidence/{run_id if SAFE_NAME.fullmatch(run_id) else names([run_id])[run_id]}.json"
+
+
 def relative(target: str, here: str) -> str:
     """Write the link from the page `here` to `target`, which may end in an anchor."""
     path, _, anchor = target.partition("#")

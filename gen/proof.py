@@ -66,7 +66,7 @@ def _numbers(judged: Judgement, gates: Gates) -> str:
     lead += ["*Candidate is* spans what the two intervals allow; *noise* is how far a side moves by itself."]
     same = [row for row in judged.further if row.verdict is Verdict.SAME]
     rest = f"\n\nThe same on both sides: {listing(map(_alike, same))}." if same else ""
-    head = ("Metric", "Baseline", "Candidate", "Candidate is", "Verdict", "Noise", "Takes for a verdict")
+    head = ("Metric", "Baseline", "Candidate", "Candidate is", "Verdict", "Noise", "A verdict takes")
     return f"{' '.join(lead)}\n\n{table(head, rows)}{rest}"
 
 

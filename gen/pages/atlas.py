@@ -17,13 +17,14 @@ from gen.drift import Drift, drifts, fleet_view
 from gen.findings import Finding
 from gen.history import History, history, same
 from gen.knowledge import Claim, Engine
-from gen.markdown import Markdown, code, external, link, text
+from gen.markdown import Markdown, code, external, line, link, span, text
+from gen.past import Day, days
 from gen.planners import PLANS
 from gen.planners.plan import Plan
 from gen.recheck import Unverified, running, unverified
 from gen.records import Record
 from gen.view import FLEET, LOCAL, ServiceView, View
-from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, slug
+from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, Technique, slug
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +49,31 @@ class Atlas:
         return tuple(sorted(every, key=lambda run: (run.started_at, run.id), reverse=True))
 
     @cached_property
+    def by_id(self) -> Mapping[str, Run]:
+        """Every run by its id."""
+        return {run.id: run for run in self.runs}
+
+    @cached_property
     def records(self) -> tuple[Record, ...]:
         """Every record, newest first."""
         every = {record.name: record for record in self.corpus.local_records + self.corpus.records}
         return tuple(sorted(every.values(), key=lambda record: (record.date, record.name), reverse=True))
+
+    @cached_property
+    def _records_by_row(self) -> Mapping[tuple[Technique | None, str], tuple[Record, ...]]:
+        found: dict[tuple[Technique | None, str], list[Record]] = {}
+        for record in reversed(self.records):
+            found.setdefault((record.technique, record.scope), []).append(record)
+        return {row: tuple(some) for row, some in found.items()}
+
+    def records_of(self, technique: Technique, scope: str) -> tuple[Record, ...]:
+        """Give the records of one row of a matrix, oldest first."""
+        return self._records_by_row.get((technique, scope), ())
+
+    @cached_property
+    def past(self) -> Mapping[date, Day]:
+        """The days on which the matrix changed, oldest first."""
+        return {day.on: day for day in days(self.records, self.today)}
 
     @cached_property
     def scopes(self) -> tuple[str, ...]:
@@ -171,8 +193,19 @@ class Atlas:
         return {run_id: f"runs/{name}.md" for run_id, name in paths.names(run.id for run in self.runs).items()}
 
     @cached_property
+    def run_files(self) -> Mapping[str, str]:
+        """Address the file of every run: its name in the repository, where that is safe for a site."""
+        return {run.id: paths.evidence_file(run.id) for run in self.runs}
+
+    @cached_property
     def record_paths(self) -> Mapping[str, str]:
         return {name: f"records/{file}.md" for name, file in paths.names(record.name for record in self.records).items()}
+
+    def scope_title(self, scope: str) -> Markdown:
+        """Name a scope: the fleet by its name, a machine by its own and marked as local."""
+        if scope == FLEET:
+            return text(self.corpus.fleet.name)
+        return line(text(self.client_alias(scope)), span(text("local"), "badge"))
 
     def scope_of(self, run: Run) -> str:
         """Name the scope that a run speaks for."""

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from gen.assessment import Assessment
 from gen.pages.atlas import Atlas
 from gen.pages.matrix import Row, rows, why_target
-from gen.paths import SAFE_NAME, names
+from gen.paths import evidence_file
 from gen.published import PublishedCell, PublishedEvidence, PublishedFact, PublishedMatrix, PublishedRow, PublishedRun
 from probes.archive import content_hash
 from probes.evidence import Run
@@ -31,7 +31,7 @@ def files(atlas: Atlas) -> Iterator[tuple[str, str]]:
 
 def evidence_path(run: Run) -> str:
     """Place a run's file under the name it has in the repository, where that name is safe for a site."""
-    return f"evidence/{run.id if SAFE_NAME.fullmatch(run.id) else names([run.id])[run.id]}.json"
+    return evidence_file(run.id)
 
 
 def document(run: Run) -> dict[str, JsonValue]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 
 from gen.assess import EMBEDDED
 from gen.markdown import (
@@ -23,7 +24,7 @@ from gen.markdown import (
 )
 from gen.pages import plan_pictures
 from gen.pages.atlas import Atlas, Spot, scope_anchor
-from gen.pages.marks import known
+from gen.pages.marks import age_limit, dated, known, legend
 from gen.pages.page import Page
 from gen.pages.trees import tree
 from gen.paths import relative
@@ -82,6 +83,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         ),
         text("What one setting would move, before it is touched:"),
         fenced("python -m gen whatif SERVICE CONTROL=VALUE", "sh"),
+        legend(HERE),
     )
     sections = [_section(atlas, planner, views) for planner in Planner]
     yield Page(
@@ -191,7 +193,18 @@ def _span(value: Span) -> Markdown:
 def _given(atlas: Atlas, one: Given) -> Markdown:
     where = atlas.run(HERE, one.run, text("run")) if one.run else _where(atlas, one.source)
     size = text(f"n = {one.samples}") if one.samples > 1 else NOTHING
-    return line(text(f"{one.name}:"), _span(one.span), known(one.known), span(line(size, where), "note"))
+    when = dated(_day(atlas, one), atlas.today, age_limit(one.known, atlas.corpus.fleet.policies.freshness))
+    return line(text(f"{one.name}:"), _span(one.span), known(one.known), span(line(size, when, where), "note"))
+
+
+def _day(atlas: Atlas, one: Given) -> date:
+    """Date an input: by itself, else by its run or its source, else by the inventory that declares it."""
+    if one.day is not None:
+        return one.day
+    if one.run in atlas.by_id:
+        return atlas.by_id[one.run].date
+    source = atlas.corpus.knowledge.sources.get(one.source)
+    return source.checked if source else atlas.corpus.fleet.as_of
 
 
 def _where(atlas: Atlas, source: str) -> Markdown:

@@ -14,7 +14,7 @@ from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import conditions, entries, host_entries, moment, runtime
 from gen.pages.feed import evidence_path
-from gen.pages.marks import absent, chip, dated, known, scalar
+from gen.pages.marks import absent, age_limit, chip, dated, known, scalar
 from gen.pages.measured import since_before
 from gen.pages.page import Page
 from gen.pages.results import results
@@ -91,7 +91,7 @@ def _page(atlas: Atlas, run: Run) -> Page:
         Markdown(span(line(*meta, by=" · "), "meta")),
         results(atlas, run),
         since_before(atlas, run, here),
-        _capabilities(run),
+        _capabilities(run, here),
         _settings(atlas, run, here),
         _survey(atlas, run, here),
         heading(2, text("Conditions"), "conditions"),
@@ -108,21 +108,22 @@ def _page(atlas: Atlas, run: Run) -> Page:
     return Page(path=here, title=f"{run.kind} · {run.subject} · {moment(run.started_at)}", body=body, trail=trail)
 
 
-def _capabilities(run: Run) -> Markdown:
+def _capabilities(run: Run, here: str) -> Markdown:
     if not run.capabilities:
         return NOTHING
-    return paragraphs(heading(2, text("Capabilities"), "capabilities"), capability_table(run.capabilities))
+    return paragraphs(heading(2, text("Capabilities"), "capabilities"), capability_table(run.capabilities, here))
 
 
 def _settings(atlas: Atlas, run: Run, here: str) -> Markdown:
     if not run.settings:
         return NOTHING
+    freshness = atlas.corpus.fleet.policies.freshness
     body = [
         (
             code(setting.control),
             line(scalar(setting.value), *(span(text(one), "detail") for one in _asides(setting))),
             known(setting.provenance.kind),
-            dated(setting.provenance.date, atlas.today),
+            dated(setting.provenance.date, atlas.today, age_limit(setting.provenance.kind, freshness)),
             link(text(TECHNIQUE_TITLES[setting.technique]), paths.relative(f"techniques/{setting.technique.value}.md", here)),
             text(setting.provenance.source),
         )

@@ -319,13 +319,25 @@ def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision
     assert "Benchmark first: still owed: no cited run compares baseline with candidate" in without.text
     assert "No cited run has both: measure them before it is accepted, or acknowledge IA013 about comparison." in without.text
     with_both = one(compare(ledger(local_runs=MEASURED), [told.model_copy(update={"evidence": (micro_run().id,)})], NOVEMBER))
-    assert "Benchmark first: the cited runs compare baseline and candidate (1 better, 1 same)." in with_both.text
+    assert "Benchmark first: done; the cited runs compare baseline and candidate (1 better, 1 same)." in with_both.text
     assert "No cited run has both" not in with_both.text
     owed = ["error-rate", "memory", "p95-latency", "power", "quality", "throughput"]
     for draft, about in ((without, ["comparison"]), (with_both, owed)):
         accepted = ledger(local_runs=MEASURED, local_records=(answered(draft, Status.ACCEPTED),))
         found = check_records(accepted, NOVEMBER)
         assert [finding.about for finding in found if finding.rule is Rule.CONTRACT_VERDICT] == about
+
+
+def test_a_change_that_nobody_compared_says_how_to_compare_it() -> None:
+    service = inventory().services["text-8b"]
+    off: dict[str, Any] = {"enable_prefix_caching": Declared(value=False, as_of=NOVEMBER)}
+    changed = service.model_copy(update={"settings": dict(service.settings) | off})
+    edited = inventory().model_copy(update={"services": dict(inventory().services) | {"text-8b": changed}})
+    (draft,) = [one for one in propose(ledger(fleet=edited), NOVEMBER, "fleet") if one.technique is Technique.PREFIX_CACHING]
+    assert (
+        "To compare first, start a second instance of text-8b with `enable_prefix_caching=true` beside it, then: "
+        "`nox -s compare -- text-8b ADDRESS --allow-load`." in draft.text
+    )
 
 
 @pytest.mark.parametrize("decision", list(Decision))

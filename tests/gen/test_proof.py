@@ -48,7 +48,7 @@ def test_a_row_of_another_number_of_samples_says_so_and_what_vetoes_stands_with_
     worse = FASTER | {"task_quality": (0.62, 0.64), "stalled_streams": (1.0,) * 6}
     rows = proof(metrics=(*metrics(rare, "baseline"), *metrics(worse, "candidate"))).numbers.splitlines()
     assert any(row.startswith("| Task quality | 63 % (range 62 to 64, n = 2) |") for row in rows)
-    assert any(row.startswith("| Stalled streams | 0 requests | 1 requests |") and "**worse**" in row for row in rows)
+    assert any(row.startswith("| Stalled streams | 0 requests | 1 request |") and "**worse**" in row for row in rows)
 
 
 def test_how_many_prompts_begin_alike_is_told_for_a_cache_lives_on_that_alone() -> None:
@@ -56,8 +56,8 @@ def test_how_many_prompts_begin_alike_is_told_for_a_cache_lives_on_that_alone() 
         native = {"contract": {"shape": {"shared_prefix": shared}}}
         return next(line for line in proof(native=native).conditions.splitlines() if line.startswith("- Load:"))
 
-    assert "prompts of 250 tokens, all of which begin with the same text and differ in their end, answers" in load(1.0)
-    assert "of which 50 % begin with the same text" in load(0.5)
+    assert "prompts of 250 tokens, all of which begin with one text, new in each round, and differ in their end, answers" in load(1.0)
+    assert "of which 50 % begin with one text" in load(0.5)
     assert "of which no two begin alike" in load(0)
     assert "begin" not in load(None)
 

@@ -237,3 +237,15 @@ def test_a_draft_marks_the_reasons_and_prices_that_nobody_has_checked_for_the_ru
     drivers = text(NEWER).partition("## Decision drivers")[2].partition("##")[0]
     assert f"Unverified for OVMS {NEWER}" in drivers
     assert "nverified for" not in text("2026.2")
+
+
+@pytest.mark.parametrize(("kinds", "asked"), [({"cpu"}, False), ({"gpu"}, True), ({"cpu", "gpu", "npu"}, True)])
+def test_a_machine_without_a_card_is_asked_nothing_about_cards(kinds: set[str], asked: bool) -> None:
+    corpus = ledger(local_runs=(specimens.endpoint_run(),))
+    (mine,) = [one for one in running(corpus, NOVEMBER) if one.scope != FLEET]
+    on = replace(mine, kinds=frozenset(kinds), version=NEWER)
+    found = {one.id for one in unverified(knowledge(), [on], NOVEMBER)}
+    of_cards = {"openvino.xattention.supported", "openvino.xattention.refused-on-xe2", "openvino.attention.foreign-switches"}
+    assert (of_cards <= found) is asked
+    assert asked or found.isdisjoint(of_cards)
+    assert mine.kinds == {"cpu", "gpu", "npu"}, "where nobody tells the device it may be any"

@@ -232,7 +232,10 @@ def test_the_chip_is_the_record_in_force_and_news_stand_beside_it() -> None:
     assert state == "State enabled"
     assert decision == "Decision keep record of 2026-07-10 investigate proposed 2026-11-30"
     assert why.startswith("Why On, on one text service.")
-    assert "What has moved" in site["index.md"]
+    first = read(site["index.md"].split("---\n", 2)[2])
+    assert "what has moved: state enabled → disabled, decision keep → investigate" in first.text
+    assert ("a", "href", "techniques/automatic-prefix-caching.md#fleet-moved") in first.attributes
+    assert f"nox -s adr -- accept {draft.name} --by WHO" in first.text
     feed = {row["technique"]: row for row in json.loads(site["matrix.json"])["scopes"]["fleet"]}["automatic-prefix-caching"]
     assert (feed["record"], feed["proposed"], feed["moved"]) == (held.name, [draft.name], True)
 

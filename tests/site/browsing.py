@@ -31,8 +31,17 @@ SAMPLE = (
     "services/local-abc123abc123-embedded.html",
     "devices/local-abc123abc123-cpu.html",
     "runs/20261128t092000z-bench-micro-prefix-caching.html",
+    "as-of/2026-07-10.html",
     "records/2026-07-10-automatic-prefix-caching-fleet.html",
 )
+
+
+def settled(page: Page) -> None:
+    """Bring what the theme fades in to its end."""
+    page.evaluate("""async () => {
+      for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+      for (const motion of document.getAnimations()) motion.finish();
+    }""")
 
 
 @dataclass(kw_only=True)

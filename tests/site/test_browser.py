@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext
 
 from tests.gen import specimens
-from tests.site.browsing import DESK, PHONE, SAMPLE, Scheme, Witness
+from tests.site.browsing import DESK, PHONE, SAMPLE, Scheme, Witness, settled
 
 pytestmark = pytest.mark.browser
 
@@ -118,7 +118,7 @@ def test_text_stands_out_from_what_lies_behind_it(browser: Browser, site: Path, 
         page = desk.new_page()
         for path in SAMPLE:
             page.goto((site / path).as_uri())
-            page.wait_for_timeout(600)  # the theme fades its tabs in
+            settled(page)
             assert page.evaluate(CONTRAST) == [], path
 
 
