@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gen.benchmarks import BREAK_EVEN
-from gen.charts import FEWEST_CURVE, MOST_LINES, ecdf, figure, strips
+from gen.charts import FEWEST_CURVE, MOST_LINES, Chart, ecdf, figure, strips
 from gen.markdown import NOTHING, Markdown, block, code, details, heading, line, paragraphs, sentence, sifted, span, text
 from gen.pages import drafts, sweeps
 from gen.pages.atlas import Atlas
@@ -37,7 +37,7 @@ def results(atlas: Atlas, run: Run) -> Markdown:
         Layout.CARDS,
     ) if run.arms else NOTHING  # fmt: skip
     swept = sweeps.of_arms(run)
-    drawn = [drafts.of_run(run), *(swept.get(name) or _drawn(run, name) for name in names)]
+    drawn = [drafts.of_run(run), *(_swept(swept[name]) if name in swept else _drawn(run, name) for name in names)]
     charts = block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
     prices, whole = _prices(run), run.kind is RunKind.CONTRACT
     # A head that is never right tells what drafting costs; a verdict on it would be read as one on EAGLE-3.
@@ -122,6 +122,10 @@ def _reason(one: Comparison) -> Markdown:
 def _arm_settings(arm: Arm) -> Markdown:
     shown = [line(code(control), text("="), scalar(value)) for control, value in arm.settings.items()]
     return line(*shown, by=", ") or text("none of its own")
+
+
+def _swept(chart: Chart) -> Markdown:
+    return figure(chart, text(chart.alternative))
 
 
 def _drawn(run: Run, name: str) -> Markdown:

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from gen.contract_runs import latencies
-from gen.pages import drafts, sweeps
+from gen.markdown import paragraphs
+from gen.pages import drafts, sweeps, timelines
 from gen.pages.atlas import Atlas
-from gen.pages.timelines import MOST_RUNS, of_metric, records_on
+from gen.pages.timelines import MOST_RUNS, records_on
+from gen.records import Record
 from gen.site import pages
 from gen.words import Status
 from probes.archive import seal
@@ -79,6 +81,11 @@ def atlas(**changes: Any) -> Atlas:
     return Atlas(corpus=corpus(**changes), today=TODAY)
 
 
+def of_metric(atlas: Atlas, run: Run, metric: str, here: str, records: Sequence[Record]) -> str:
+    """Give the picture over time and what belongs below it as one."""
+    return paragraphs(*timelines.of_metric(atlas, run, metric, here, records))
+
+
 def later(number: int, **fields: Any) -> Run:
     start = START + timedelta(days=10 * number, hours=1)
     return seal(micro_run().model_copy(update={"id": f"later-{number}", "started_at": start, "ended_at": start, **fields}))
@@ -138,7 +145,7 @@ def test_arms_that_differ_in_concurrency_are_a_sweep_of_their_own() -> None:
     )
     batching = run(RunKind.MICRO, "continuous-batching", arms=arms, metrics=metrics)
     drawn = sweeps.of_arms(batching)["aggregate_tok_s"]
-    assert "50 tok/s to 55 tok/s, n = 6) at 1, 102 tok/s" in shown(drawn)
+    assert "50 tok/s to 55 tok/s, n = 6) at 1, 102 tok/s" in drawn.alternative
     other = arms[2].model_copy(update={"settings": {"concurrency": 2, "cache": "u8"}})
     assert not sweeps.of_arms(batching.model_copy(update={"arms": (*arms[:2], other)}))
     assert not sweeps.of_arms(micro_run())
@@ -176,7 +183,7 @@ def test_two_comparable_runs_are_told_and_three_are_drawn() -> None:
     def over_time(*runs: Run) -> str:
         return of_metric(atlas(local_runs=runs), runs[-1], "ttft_s", HERE, [])
 
-    assert not over_time(micro_run())
+    assert not over_time(micro_run()).strip()
     assert "2 comparable runs so far; a picture takes 3" in over_time(micro_run(), later(1))
     drawn = over_time(micro_run(), later(1), later(2, runtime=Runtime(name="openvino-genai", version="2026.5")))
     assert drawn.count("<figure") == 1
