@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gen.charts import Chart, figure, sweep
 from gen.history import release
-from gen.markdown import NOTHING, Markdown, block, bullets, line, paragraphs, span, text
+from gen.markdown import NOTHING, Markdown, block, bullets, details, line, paragraphs, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import dated
 from gen.spread import FEWEST_FOR_P95, Spread, percentile, spread
@@ -56,7 +56,11 @@ def of_loads(atlas: Atlas, runs: Iterable[Run], here: str) -> Markdown:
         line(text(f"{_at(run)} at once:"), atlas.run(here, run.id, text("run")), dated(run.date, atlas.today)) for run in newest
     ]
     told = "A point is a run, or the median of several with their range. p95 is left out from fewer than 20 requests."
-    return paragraphs(block(paragraphs(*drawn), "charts"), span(text(told), "note"), bullets(cited))
+    return paragraphs(
+        block(paragraphs(*drawn), "charts"),
+        span(text(told), "note"),
+        details(text("The runs of these pictures"), bullets(cited), "data"),
+    )
 
 
 def _throughput(lines: Mapping[str, Sequence[Run]]) -> Markdown:
