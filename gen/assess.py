@@ -49,13 +49,15 @@ def view(corpus: Corpus, scope: str, on: date) -> View:
 
 
 def _fleet(corpus: Corpus, on: date) -> View:
-    runs = [run for run in corpus.runs if isinstance(run.scope, FleetScope) and run.date <= on]
     return View(
         scope=FLEET,
         on=on,
         fleet=corpus.fleet,
         knowledge=corpus.knowledge,
-        services=tuple(_declared(corpus, name, _of_service(runs, name)) for name in corpus.fleet.services),
+        services=tuple(
+            _declared(corpus, name, tuple(run for run in corpus.service_runs(name) if run.date <= on))
+            for name in corpus.fleet.services
+        ),
     )
 
 
@@ -265,10 +267,6 @@ def _capabilities(runs: Iterable[Run]) -> tuple[tuple[Run, Capability], ...]:
             answered = (one for one in run.capabilities if one.state is not CapabilityState.SKIPPED)
             found |= {(run.subject, one.name, one.requested): (run, one) for one in answered}
     return tuple(found[key] for key in sorted(found))
-
-
-def _of_service(runs: Iterable[Run], name: str) -> tuple[Run, ...]:
-    return tuple(run for run in runs if isinstance(run.scope, FleetScope) and run.scope.service == name)
 
 
 def _open(value: str | Unknown) -> tuple[str, ...]:

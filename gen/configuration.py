@@ -62,14 +62,16 @@ def configurations(
     decision to enable what has one switch, and a fact that has moved since the record in force.
     """
     scope = assessment.scope.partition("/")[0]
-    if scope not in scopes(corpus):
-        return ()  # a machine of which no run is here
+    runs = tuple(runs)
+    # Most records keep what stands: nothing of the scope has to be gathered for them.
+    if scope not in scopes(corpus) or not _may_change(assessment, before, runs):
+        return ()  # or a machine of which no run is here
     services = {one.name: one for one in view(corpus, scope, assessment.on).services}
     found: dict[str, dict[str, Change]] = {}
     for service, change in (
         *_moved(corpus, assessment, before, services),
         *_enabled(corpus, assessment, services),
-        *_compared(corpus, assessment, tuple(runs)),
+        *_compared(corpus, assessment, runs),
     ):
         # A later one is the stronger; what was before is told by whoever knows it.
         known = found.setdefault(service, {}).get(change.control)
@@ -85,13 +87,22 @@ def of_record(corpus: Corpus, record: Record) -> tuple[Configuration, ...]:
     """Work out what a record's decision changes, from its snapshot and the one that it replaces."""
     if record.assessment is None:
         return ()
-    known = {one.name: one for one in corpus.local_records + corpus.records}
+    known = corpus.record_by_name
     replaced = [known[name] for name in record.supersedes if name in known]
     accepted = [one for one in replaced if any(move.status is Status.ACCEPTED for move in one.history)] or replaced
     before = max(accepted, key=lambda one: (one.date, one.name), default=None)
-    cited = {ref.id for ref in record.evidence}
-    runs = [run for run in corpus.runs + corpus.local_runs if run.id in cited]
+    runs = [corpus.run_by_id[ref.id] for ref in record.evidence if ref.id in corpus.run_by_id]
     return configurations(corpus, record.assessment, before.assessment if before else None, runs)
+
+
+def _may_change(assessment: Assessment, before: Assessment | None, runs: Iterable[Run]) -> bool:
+    """Tell whether anything is there that `configurations` could read a change from."""
+    old = {} if before is None else {fact.id: fact.value for fact in before.all_facts()}
+    return (
+        any(cell.decision is Decision.ENABLE for cell in assessment.cells)
+        or any(old.get(fact.id, fact.value) != fact.value for fact in assessment.all_facts())
+        or (assessment.decision in CHANGES_A_SETTING and any(run.kind is RunKind.CONTRACT for run in runs))
+    )
 
 
 def _configuration(corpus: Corpus, service: ServiceView, changes: tuple[Change, ...]) -> Configuration | None:

@@ -36,6 +36,7 @@ sys.path.insert(0, str(root))
 for name in [name for name in sys.modules if name.split(".")[0] in {"gen", "probes"}]:
     del sys.modules[name]
 
+from gen.charts.album import FOLDER, Album  # noqa: E402
 from gen.corpus import read_corpus  # noqa: E402
 from gen.days import build_day  # noqa: E402
 from gen.paths import check  # noqa: E402
@@ -43,7 +44,8 @@ from gen.site import pages  # noqa: E402
 from probes.errors import AdrError  # noqa: E402
 
 try:
-    generated = pages(read_corpus(root), build_day(os.environ, datetime.now(UTC).date()))
+    today = build_day(os.environ, datetime.now(UTC).date())
+    generated = pages(read_corpus(root, texts=True), today, Album(root / FOLDER))
     # mkdocs-gen-files would silently replace a hand-written page of the same name.
     check([*(file.src_uri for file in editor.files), *generated])
 except AdrError as exc:

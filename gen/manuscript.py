@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -30,11 +31,16 @@ def published(body: str, folder: str, site_path: SitePath, here: str) -> Markdow
     show their targets, or become text; only http(s) leaves the site; HTML and images stay text. The
     first heading is left out, for the page has one.
     """
-    root = SyntaxTreeNode(MarkdownIt("commonmark").enable("table").parse(body))
+    root = SyntaxTreeNode(_commonmark().parse(body))
     blocks = list(root.children)
     if blocks and blocks[0].type == "heading" and blocks[0].tag == "h1":
         blocks = blocks[1:]
     return Markdown("\n\n".join(_Writer(folder=folder, site_path=site_path, here=here).blocks(blocks)))
+
+
+@functools.cache
+def _commonmark() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
 
 
 @dataclass(kw_only=True)

@@ -1,10 +1,12 @@
-"""Tables of text: the only place for pandas and tabulate."""
+"""Tables of text, and rows summed up; the only place for pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
+from typing import cast
 
 import pandas as pd
 
@@ -12,6 +14,18 @@ from gen.markdown import Markdown, block, span
 
 FEW = 8
 """So many rows are seen at a glance; only more are worth a filter."""
+Group = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summed:
+    """The rows of one group: how many, from when to when, and how many of them may be used."""
+
+    group: Group
+    rows: int
+    first: date
+    last: date
+    valid: int
 
 
 class Layout(StrEnum):
@@ -62,29 +76,42 @@ def table(
         if any("|" in cell or "\n" in cell for cell in row):
             raise ValueError(f"cells on one line and without a bare pipe: {row!r}")
     cells = [[_labelled(cell, column, layout) for cell, column in zip(row, head, strict=True)] for row in rows]
-    # Named by position, for two columns may bear the same title.
-    frame = pd.DataFrame(cells, columns=range(len(head)), dtype=object)
-    written = frame.to_markdown(
-        index=False,
-        headers=titles,
-        tablefmt="pipe",
-        disable_numparse=True,
-        colglobalalign="left",
-        colalign=["right" if column.numeric else "left" for column in head],
-    )
+    written = "\n".join(_lines(head, cells))
     sifting = {}
     if facets is not None and len(rows) > FEW:
         sifting["facets"] = " ".join(str(titles.index(Markdown(facet))) for facet in facets)
     return block(Markdown(written), "table", layout.value, *([name] if name else []), **sifting)
 
 
-def pivot(series: Sequence[Sequence[float]]) -> list[tuple[int, tuple[float | None, ...]]]:
-    """Put samples of several series side by side: one row per position, None past a series' end."""
-    frame = pd.DataFrame({key: pd.Series(values, dtype="float64") for key, values in enumerate(series)})
-    return [
-        (int(str(index)) + 1, tuple(None if pd.isna(value) else float(value) for value in row))
-        for index, row in zip(frame.index, frame.itertuples(index=False, name=None), strict=True)
-    ]
+def summed(groups: Sequence[Group], days: Sequence[date], valid: Sequence[bool]) -> Iterator[Summed]:
+    """Sum rows up by group, the groups in their order; the three are columns of one table."""
+    frame = pd.DataFrame({"group": groups, "day": days, "valid": valid})
+    for group, rows in frame.groupby("group", sort=True):
+        yield Summed(
+            group=cast("Group", group),
+            rows=len(rows),
+            first=rows["day"].min(),
+            last=rows["day"].max(),
+            valid=int(rows["valid"].sum()),
+        )
+
+
+def _lines(head: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lay a table out as tabulate does, each column as wide as its widest cell.
+
+    Written here because tabulate looks for the type of every cell: a millisecond a table, of which a site holds thousands.
+    """
+    titles = [column.title for column in head]
+    widths = [max(len(title) + 2, *map(len, column)) for title, *column in zip(titles, *cells, strict=True)]
+    sides = [(column.numeric, width) for column, width in zip(head, widths, strict=True)]
+    yield _row(titles, sides)
+    yield f"|{'|'.join('-' * (width + 1) + ':' if right else ':' + '-' * (width + 1) for right, width in sides)}|"
+    yield from (_row(row, sides) for row in cells)
+
+
+def _row(cells: Sequence[str], sides: Sequence[tuple[bool, int]]) -> str:
+    padded = (c.rjust(width) if right else c.ljust(width) for c, (right, width) in zip(cells, sides, strict=True))
+    return f"| {' | '.join(padded)} |"
 
 
 def _labelled(cell: Markdown, column: Column, layout: Layout) -> Markdown:

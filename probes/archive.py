@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
@@ -19,6 +20,15 @@ from probes.strictjson import parse
 
 MAX_FILE_BYTES = 16 * 2**20
 _MOST_NAMESAKES: Final = 1000
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFile:
+    """A run beside the text it was read from."""
+
+    run: Run
+    text: str
 
 
 def canonical(document: JsonValue) -> bytes:
@@ -62,7 +72,10 @@ def read_run(path: Path, name: str | None = None) -> Run:
     Raises:
         InputError: with every problem found; `name` replaces the path in messages.
     """
-    place = name or path.name
+    return _read(path, name or path.name).run
+
+
+def _read(path: Path, place: str) -> RunFile:
     text = read_text(path, place, most=MAX_FILE_BYTES, expected="a whole evidence file")
     try:
         document = parse(text)
@@ -89,7 +102,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
         problems.append(Problem(place=f"{place}: id", found=f"is {run.id!r}", expected=f"the file's name, {path.stem!r}"))
     if problems:
         raise InputError(problems)
-    return run
+    return RunFile(run=run, text=text)
 
 
 def read_runs(folder: Path) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
@@ -97,8 +110,19 @@ def read_runs(folder: Path) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
 
     So is a folder that cannot be read; one that is not there holds no runs.
     """
+    runs, problems = _each(folder, lambda file: file.run)
+    return tuple(sorted(runs, key=lambda run: (run.started_at, run.id))), problems
+
+
+def read_run_files(folder: Path) -> tuple[tuple[RunFile, ...], tuple[Problem, ...]]:
+    """Read every evidence file in the same way, and keep the texts: to publish them as they are, for they are large."""
+    files, problems = _each(folder, lambda file: file)
+    return tuple(sorted(files, key=lambda file: (file.run.started_at, file.run.id))), problems
+
+
+def _each(folder: Path, kept: Callable[[RunFile], _T]) -> tuple[list[_T], tuple[Problem, ...]]:
     place = _place(folder)
-    runs: list[Run] = []
+    found: list[_T] = []
     problems: list[Problem] = []
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))  # noqa: PTH208 (Path.glob hides errors)
@@ -109,10 +133,10 @@ def read_runs(folder: Path) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
         problems.append(Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a folder of evidence files"))
     for name in names:
         try:
-            runs.append(read_run(folder / name, f"{place}/{name}"))
+            found.append(kept(_read(folder / name, f"{place}/{name}")))
         except InputError as exc:
             problems.extend(exc.problems)
-    return tuple(sorted(runs, key=lambda run: (run.started_at, run.id))), tuple(problems)
+    return found, tuple(problems)
 
 
 def _named(run: Run) -> Iterator[Run]:

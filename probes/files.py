@@ -87,10 +87,11 @@ def write_new(path: Path, content: bytes) -> None:
     _write(path, content, replace=False)
 
 
-def write_atomic(path: Path, content: bytes) -> bool:
+def write_atomic(path: Path, content: bytes, *, lasting: bool = True) -> bool:
     """Replace a file as a whole; leave it untouched and return False when nothing would change.
 
-    A terminal, a pipe or a device is no file to be replaced: it is written to.
+    A terminal, a pipe or a device is no file to be replaced: it is written to. What need not be `lasting` may be lost or
+    cut short when the machine goes down, and costs no wait for the disk.
 
     Raises:
         HostError: the file cannot be read, or the folder cannot be written.
@@ -103,7 +104,7 @@ def write_atomic(path: Path, content: bytes) -> bool:
             return False
     except OSError as exc:
         raise HostError(f"{path}: cannot be read ({exc.strerror})") from exc
-    _write(path, content, replace=True)
+    _write(path, content, replace=True, lasting=lasting)
     return True
 
 
@@ -187,17 +188,18 @@ def _temporary(folder: Path, name: str) -> tuple[int, Path]:
     return handle, Path(path)
 
 
-def _fill(handle: int, content: bytes) -> None:
+def _fill(handle: int, content: bytes, *, lasting: bool = True) -> None:
     with os.fdopen(handle, "wb") as stream:
         stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
+        if lasting:
+            stream.flush()
+            os.fsync(stream.fileno())
 
 
-def _write(path: Path, content: bytes, *, replace: bool) -> None:
+def _write(path: Path, content: bytes, *, replace: bool, lasting: bool = True) -> None:
     handle, temporary = _temporary(path.parent, path.name)
     try:
-        _fill(handle, content)
+        _fill(handle, content, lasting=lasting)
         with contextlib.suppress(PermissionError):  # a file system without permissions grants them all
             temporary.chmod(0o644)
         if replace:

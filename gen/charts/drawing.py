@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 
 import altair as alt
-import vl_convert
 
+from gen.charts.album import svg_of
 from gen.markdown import Markdown, visible
 
 # Narrow enough to be read on a phone at its own size; wide screens set charts side by side.
@@ -82,13 +82,13 @@ def sized(layers: list[alt.Chart], height: int, *, left: int = LEFT, top: int = 
         autosize=alt.AutoSizeParams(type="none"),
         background="transparent",
     )
-    return str(chart.configure(font="sans-serif", aria=False).configure_view(stroke=None).to_json())
+    return str(chart.configure(font="sans-serif", aria=False).configure_view(stroke=None).to_json(validate=False))
 
 
 @functools.lru_cache(maxsize=4096)
 def rendered(spec: str, title: str) -> str:
     """Render a specification and give colours, fonts and ids to the page it will stand in."""
-    drawn = str(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))
+    drawn = svg_of(spec)
     for colour, role in _ROLES.items():
         drawn = drawn.replace(f'"{colour}"', f'"{role}"')
     drawn = re.sub(r' (aria-[a-z]+|role|font-family|xmlns:xlink|pointer-events)="[^"]*"', "", drawn)

@@ -43,10 +43,11 @@ SCHEMAS: dict[str, type[BaseModel]] = {
 def write_site(call: Call) -> Outcome:
     """Write every generated page into a folder."""
     # Brings pandas and Altair along, which no other command needs.
+    from gen.charts.album import FOLDER, Album
     from gen.site import pages
 
     folder = Path(call.arguments.out)
-    done = write_pages(pages(read_corpus(call.root), call.today), folder)
+    done = write_pages(pages(read_corpus(call.root, texts=True), call.today, Album(call.root / FOLDER)), folder)
     return Outcome(shown=(f"{folder}: {done.written} pages written, {done.unchanged} unchanged, {done.removed} removed",))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import TypeVar
 
 from gen import paths
 from gen.assess import assess, scopes, view
@@ -18,13 +20,17 @@ from gen.findings import Finding
 from gen.history import History, history, same
 from gen.knowledge import Claim, Engine
 from gen.markdown import Markdown, code, external, line, link, span, text
+from gen.pages import citations
 from gen.past import Day, days
 from gen.planners import PLANS
 from gen.planners.plan import Plan
 from gen.recheck import Unverified, running, unverified
 from gen.records import Record
 from gen.view import FLEET, LOCAL, ServiceView, View
+from gen.words import Status
 from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, Technique, slug
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +62,7 @@ class Atlas:
     @cached_property
     def records(self) -> tuple[Record, ...]:
         """Every record, newest first."""
-        every = {record.name: record for record in self.corpus.local_records + self.corpus.records}
-        return tuple(sorted(every.values(), key=lambda record: (record.date, record.name), reverse=True))
+        return tuple(sorted(self.corpus.record_by_name.values(), key=lambda record: (record.date, record.name), reverse=True))
 
     @cached_property
     def _records_by_row(self) -> Mapping[tuple[Technique | None, str], tuple[Record, ...]]:
@@ -190,12 +195,38 @@ class Atlas:
 
     @cached_property
     def run_paths(self) -> Mapping[str, str]:
-        return {run_id: f"runs/{name}.md" for run_id, name in paths.names(run.id for run in self.runs).items()}
+        """Address the page of every run that has one; the name does not hang on which others have."""
+        every = paths.names(run.id for run in self.runs)
+        return {run_id: f"runs/{every[run_id]}.md" for run_id in every if run_id in self._worth_a_page}
 
     @cached_property
     def run_files(self) -> Mapping[str, str]:
         """Address the file of every run: its name in the repository, where that is safe for a site."""
         return {run.id: paths.evidence_file(run.id) for run in self.runs}
+
+    @cached_property
+    def _last(self) -> tuple[Run, ...]:
+        return tuple(citations.newest(self.runs, self._scopes))
+
+    @cached_property
+    def current_runs(self) -> frozenset[str]:
+        """What stands today rests on these runs, or they are the last of their kind."""
+        standing = (record for record in self.records if record.status in {Status.ACCEPTED, Status.PROPOSED})
+        return frozenset(
+            {
+                *citations.of_records(standing),
+                *citations.of_assessments(one for some in self.assessments.values() for one in some),
+                *(name for scope in self.scopes for name in citations.of_view(self.view(scope))),
+                *citations.of_answers(one for _, some in self.claims for one in some),
+                *citations.of_plans(one for some in self.plans.values() for one in some),
+                *(run.id for run in self._last),
+            }
+        )
+
+    @cached_property
+    def _worth_a_page(self) -> frozenset[str]:
+        compared = (found.before.id for run in self._last if (found := self.history(run)) is not None)
+        return self.current_runs | {*citations.of_records(self.records), *compared}
 
     @cached_property
     def record_paths(self) -> Mapping[str, str]:
@@ -211,26 +242,49 @@ class Atlas:
         """Name the scope that a run speaks for."""
         return FLEET if isinstance(run.scope, FleetScope) else f"{LOCAL}{run.scope.fingerprint}"
 
+    @cached_property
+    def _scopes(self) -> Mapping[str, str]:
+        return {run.id: self.scope_of(run) for run in self.runs}
+
+    @cached_property
+    def _by_scope(self) -> Mapping[str, tuple[Run, ...]]:
+        return _grouped((self._scopes[run.id], run) for run in self.runs)
+
+    @cached_property
+    def _by_service(self) -> Mapping[Spot, tuple[Run, ...]]:
+        return _grouped((self._service_of(run), run) for run in self.runs if run.kind is not RunKind.SURVEY)
+
+    @cached_property
+    def _by_device(self) -> Mapping[Spot, tuple[Run, ...]]:
+        return _grouped(
+            (Spot(scope=self._scopes[run.id], name=run.device.name), run)
+            for run in self.runs
+            if not isinstance(run.device, Missing)
+        )
+
+    def runs_in(self, scope: str) -> tuple[Run, ...]:
+        """Give the runs that speak for one scope, newest first."""
+        return self._by_scope.get(scope, ())
+
     def runs_of(self, spot: Spot) -> tuple[Run, ...]:
         """Give the runs against one service, newest first."""
-        return tuple(run for run in self.runs if run.kind is not RunKind.SURVEY and self._service_of(run) == spot)
+        return self._by_service.get(spot, ())
 
     def runs_on(self, spot: Spot) -> tuple[Run, ...]:
         """Give the runs on one device of a local machine, newest first."""
-        return tuple(run for run in self.runs if not isinstance(run.device, Missing) and run.device.name == spot.name
-                     and self.scope_of(run) == spot.scope)  # fmt: skip
+        return self._by_device.get(spot, ())
+
+    @cached_property
+    def _asked(self) -> Mapping[str, tuple[Run, Endpoint]]:
+        return {name: (run, endpoint) for run in reversed(self.runs) for name, endpoint in run.survey.items()}
 
     def asked(self, service: str) -> tuple[Run, Endpoint] | None:
         """Find what a service of the inventory did when it was last asked."""
-        return next(((run, run.survey[service]) for run in self.runs if service in run.survey), None)
+        return self._asked.get(service)
 
     @cached_property
     def _alike(self) -> Mapping[Hashable, tuple[Run, ...]]:
-        found: dict[Hashable, list[Run]] = {}
-        for run in self.runs:
-            if run.validity.valid:
-                found.setdefault(same(run), []).append(run)
-        return {key: tuple(some) for key, some in found.items()}
+        return _grouped((same(run), run) for run in self.runs if run.validity.valid)
 
     def alike(self, run: Run) -> tuple[Run, ...]:
         """Give the valid runs that measured what a run did, newest first; itself among them if it is valid."""
@@ -242,15 +296,15 @@ class Atlas:
 
     @cached_property
     def _aliases(self) -> Mapping[str, str]:
-        return {self.scope_of(run): run.client.alias for run in reversed(self.runs)}
+        return {self._scopes[run.id]: run.client.alias for run in reversed(self.runs)}
 
     def client_alias(self, scope: str) -> str:
         """Name the machine of a local scope as it last named itself."""
         return self._aliases.get(scope, scope)
 
     def run(self, here: str, run_id: str, label: Markdown | None = None) -> Markdown:
-        """Link to a run, or name one that is not in this checkout."""
-        path = self.run_paths.get(run_id)
+        """Link to a run's page, or to its file where it has none, or name one that is not in this checkout."""
+        path = self.run_paths.get(run_id) or self.run_files.get(run_id)
         return link(label or text(run_id), paths.relative(path, here), "run") if path else code(run_id)
 
     def service(self, here: str, spot: Spot) -> Markdown:
@@ -311,6 +365,14 @@ class Atlas:
 def scope_anchor(scope: str) -> str:
     """Name the place of a scope on a page that speaks of several."""
     return slug(scope)
+
+
+def _grouped(pairs: Iterable[tuple[K, Run]]) -> dict[K, tuple[Run, ...]]:
+    """Put the runs of one key together, in the order in which they come."""
+    found: dict[K, list[Run]] = defaultdict(list)
+    for key, run in pairs:
+        found[key].append(run)
+    return {key: tuple(some) for key, some in found.items()}
 
 
 def _places(folder: str, spots: Iterable[Spot]) -> dict[Spot, str]:

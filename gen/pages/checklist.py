@@ -126,7 +126,7 @@ def _fact(atlas: Atlas, tick: Tick, spot: Spot, here: str) -> Markdown:
         else atlas.record(here, record)
         if record
         else atlas.run(here, tick.source)
-        if tick.source in atlas.run_paths
+        if tick.source in atlas.run_files
         else atlas.source(here, tick.source)
         if tick.source in atlas.corpus.knowledge.sources
         else _declared_at(atlas, tick, spot, here)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
@@ -115,8 +116,13 @@ def _instrument(run: Run) -> Iterator[ENTRY]:
         yield "tokens counted by", text(", ".join(told))
 
 
-def host_entries(host: Host) -> Iterator[ENTRY]:
-    """List what a machine is and how it is tuned."""
+@functools.lru_cache(maxsize=256)
+def host_entries(host: Host) -> Markdown:
+    """List what a machine is and how it is tuned; hundreds of runs are made on a few."""
+    return entries(_host_entries(host))
+
+
+def _host_entries(host: Host) -> Iterator[ENTRY]:
     yield "name", text(host.alias)
     yield "hardware fingerprint", code(host.fingerprint)
     yield from ((label, _host_value(host, name)) for name, label in HOST_FACTS.items())

@@ -157,11 +157,7 @@ def _left_out(atlas: Atlas, rows: tuple[WorkloadCoverage, ...]) -> Markdown:
 def _measured(atlas: Atlas) -> Iterator[Markdown]:
     """Show the models that machines ran, where nothing is declared and everything was seen."""
     yield heading(2, text("Models that write no text, run for real"), "measured")
-    found = [
-        (scope, workloads)
-        for scope in atlas.machine_paths
-        if (workloads := measured_workloads(run for run in atlas.runs if atlas.scope_of(run) == scope))
-    ]
+    found = [(scope, workloads) for scope in atlas.machine_paths if (workloads := measured_workloads(atlas.runs_in(scope)))]
     if not found:
         yield text("None was run yet. To run small ones that packages ship:")
         yield fenced("nox -s probe -- workloads", "sh")

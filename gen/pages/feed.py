@@ -11,7 +11,6 @@ from pydantic import JsonValue
 from gen.assessment import Assessment
 from gen.pages.atlas import Atlas
 from gen.pages.matrix import Row, rows, why_target
-from gen.paths import evidence_file
 from gen.published import PublishedCell, PublishedEvidence, PublishedFact, PublishedMatrix, PublishedRow, PublishedRun
 from probes.archive import content_hash
 from probes.evidence import Run
@@ -23,15 +22,9 @@ INDEX = "evidence/index.json"
 def files(atlas: Atlas) -> Iterator[tuple[str, str]]:
     """Write every raw file of the site as path and content."""
     yield MATRIX, _written(_matrix(atlas).model_dump(mode="json"))
-    index = PublishedEvidence(runs=tuple(_run(atlas, run) for run in atlas.runs))
-    yield INDEX, _written(index.model_dump(mode="json"))
+    yield INDEX, _listed(PublishedEvidence(runs=tuple(_run(atlas, run) for run in atlas.runs)))
     for run in atlas.runs:
-        yield evidence_path(run), _written(document(run))
-
-
-def evidence_path(run: Run) -> str:
-    """Place a run's file under the name it has in the repository, where that name is safe for a site."""
-    return evidence_file(run.id)
+        yield atlas.run_files[run.id], atlas.corpus.texts.get(run.id) or _written(document(run))
 
 
 def document(run: Run) -> dict[str, JsonValue]:
@@ -80,7 +73,7 @@ def _cell(assessment: Assessment) -> PublishedCell:
 def _run(atlas: Atlas, run: Run) -> PublishedRun:
     return PublishedRun(
         id=run.id,
-        file=evidence_path(run),
+        file=atlas.run_files[run.id],
         kind=run.kind,
         subject=run.subject,
         scope=atlas.scope_of(run),
@@ -93,6 +86,14 @@ def _run(atlas: Atlas, run: Run) -> PublishedRun:
 def _address(page: str) -> str:
     """Address a page as the site is built; links inside Markdown name its source."""
     return page.replace(".md", ".html", 1)
+
+
+def _listed(index: PublishedEvidence) -> str:
+    """Write the index with a run a line, so that one more run is one more line."""
+    head = index.model_dump(mode="json", exclude={"runs"})
+    lines = ",\n".join(f"  {json.dumps(run.model_dump(mode='json'), ensure_ascii=False)}" for run in index.runs)
+    runs = f"[\n{lines}\n ]" if lines else "[]"
+    return f'{_written(head).rstrip().removesuffix("}").rstrip()},\n "runs": {runs}\n}}\n'
 
 
 def _written(value: Any) -> str:

@@ -47,7 +47,7 @@ def _index(atlas: Atlas) -> Page:
             dated(runs[0].date, atlas.today, limit),
         )
         for scope in atlas.machine_paths
-        for runs in [[run for run in atlas.runs if atlas.scope_of(run) == scope]]
+        for runs in [atlas.runs_in(scope)]
     ]
     head = columns("Machine", "CPU", "Fingerprint", "Runs", "Last measured", numeric=["Runs"])
     none = paragraphs(text("None yet. To measure this one:"), fenced("nox -s probe", "sh"))
@@ -59,7 +59,7 @@ def _index(atlas: Atlas) -> Page:
 
 def _page(atlas: Atlas, scope: str) -> Page:
     here = atlas.machine_paths[scope]
-    runs = [run for run in atlas.runs if atlas.scope_of(run) == scope]
+    runs = atlas.runs_in(scope)
     devices = [atlas.device(here, spot) for spot in atlas.devices if spot.scope == scope]
     services = [atlas.service(here, spot) for spot in atlas.services if spot.scope == scope]
     limit = atlas.corpus.fleet.policies.freshness.evidence_days

@@ -133,34 +133,39 @@ def _decision(record: Record, target: str = "") -> Markdown:
 
 
 def _relations(atlas: Atlas, record: Record, here: str) -> Markdown:
-    known = {other.name: other for other in atlas.records}
-    items = [line(text("replaces"), _named(atlas, known, name, here)) for name in record.supersedes]
+    items = [line(text("replaces"), _named(atlas, name, here)) for name in record.supersedes]
     if record.superseded_by:
-        items.append(line(text("replaced by"), _named(atlas, known, record.superseded_by, here)))
+        items.append(line(text("replaced by"), _named(atlas, record.superseded_by, here)))
     return bullets(items)
 
 
-def _named(atlas: Atlas, known: dict[str, Record], name: str, here: str) -> Markdown:
-    return atlas.record(here, known[name]) if name in known else code(name)
+def _named(atlas: Atlas, name: str, here: str) -> Markdown:
+    known = atlas.corpus.record_by_name.get(name)
+    return atlas.record(here, known) if known else code(name)
 
 
 def _configuration(atlas: Atlas, record: Record) -> Markdown:
     """Show what carrying the decision out takes, in the words of each runtime, and the way back."""
-    parts: list[Markdown] = []
-    for one in together(of_record(atlas.corpus, record)):
-        parts += [heading(3, text(one.title), f"configuration-{slug(one.service)}"), bullets(map(sentence, told(one)))]
-        parts += [text(remark) for remark in (by_hand(one),) if remark]
-        for lead, some in (("To carry it out", one.forth), ("The way back", one.back)):
-            for each in some:
-                parts.append(line(text(f"{lead}, {each.place.value}:")))
-                parts += [fenced(each.text, each.language)] if each.text else []
-                parts += [sentence(capital(remark)) for remark in (removal(each),) if remark]
-    if not parts:
+    # Where the draft has told it, that stands, with what people made of it.
+    in_draft = CARRY_OUT in record.body
+    shown = [] if in_draft else list(_changes(atlas, record))
+    if not shown and not in_draft:
         return NOTHING
     command = paragraphs(text("From the command line:"), fenced(f"nox -s adr -- config {record.name}", "sh"))
-    # Where the draft has told it, that stands, with what people made of it.
-    shown = [] if CARRY_OUT in record.body else [text(WHERE), *parts]
-    return paragraphs(heading(2, text("Configuration"), "configuration"), command, *shown)
+    lead = [text(WHERE)] if shown else []
+    return paragraphs(heading(2, text("Configuration"), "configuration"), command, *lead, *shown)
+
+
+def _changes(atlas: Atlas, record: Record) -> Iterator[Markdown]:
+    for one in together(of_record(atlas.corpus, record)):
+        yield heading(3, text(one.title), f"configuration-{slug(one.service)}")
+        yield bullets(map(sentence, told(one)))
+        yield from (text(remark) for remark in (by_hand(one),) if remark)
+        for lead, some in (("To carry it out", one.forth), ("The way back", one.back)):
+            for each in some:
+                yield line(text(f"{lead}, {each.place.value}:"))
+                yield from [fenced(each.text, each.language)] if each.text else []
+                yield from (sentence(capital(remark)) for remark in (removal(each),) if remark)
 
 
 def _evidence(atlas: Atlas, record: Record, here: str) -> Markdown:
@@ -208,7 +213,7 @@ def _site_path(atlas: Atlas, path: str) -> str | None:
     if extension == ".md" and folder in {"adr", "adr/local"}:
         return atlas.record_paths.get(stem) or (INDEX if stem.lower() == "readme" else None)
     if extension == ".json" and folder in {"adr/evidence", "adr/local/evidence"}:
-        return atlas.run_paths.get(stem)
+        return atlas.run_paths.get(stem) or atlas.run_files.get(stem)
     if path == "fleet.yml":
         return "fleet.md"
     return path.removeprefix("docs/") if folder.split("/")[0] == "docs" and extension == ".md" else None

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gen import paths
 from gen.benchmarks import BREAK_EVEN
 from gen.charts import FEWEST_CURVE, MOST_LINES, Chart, ecdf, figure, strips
-from gen.markdown import NOTHING, Markdown, block, code, details, heading, line, paragraphs, sentence, sifted, span, text
+from gen.markdown import (
+    NOTHING,
+    Markdown,
+    block,
+    bullets,
+    code,
+    details,
+    heading,
+    line,
+    link,
+    paragraphs,
+    sentence,
+    sifted,
+    span,
+    text,
+)
 from gen.pages import drafts, sweeps
 from gen.pages.atlas import Atlas
 from gen.pages.comparison import contract_part
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import FEWEST_FOR_P95, percentile, quantity, spread, summary
-from gen.tables import Layout, columns, pivot, table
+from gen.tables import Layout, columns, table
 from gen.techniques.drafting import HEAD, RANDOM_HEAD, TOKENS_PER_STEP
 from gen.verdict import Comparison, Scale, compare
 from probes.evidence import Arm, Direction, Metric, Per, Run, RunKind
 
 FEWEST_DRAWN = 3
+# A table of more rows is no longer read, and makes up most of a page.
+MOST_LISTED = 50
+NOT_DRAWN = "Pictures are drawn of the last run of its kind, and of those that a record in force or a cell of the matrix cites."
 # With more arms than this the caption that repeats every number is longer than the picture.
 MOST_CAPTIONED = 3
 # A load keeps a dozen quantities of each request; these are the ones that somebody waits for.
@@ -36,14 +55,19 @@ def results(atlas: Atlas, run: Run) -> Markdown:
         [(text(arm.name), text(arm.role), _arm_settings(arm)) for arm in run.arms],
         Layout.CARDS,
     ) if run.arms else NOTHING  # fmt: skip
-    swept = sweeps.of_arms(run)
-    drawn = [drafts.of_run(run), *(_swept(swept[name]) if name in swept else _drawn(run, name) for name in names)]
+    # A picture costs a hundred times what a table does; of what no longer stands the numbers are enough.
+    drawn = _pictures(run, names) if run.id in atlas.current_runs else [span(text(NOT_DRAWN), "note")]
     charts = block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
     prices, whole = _prices(run), run.kind is RunKind.CONTRACT
     # A head that is never right tells what drafting costs; a verdict on it would be read as one on EAGLE-3.
     compared = NOTHING if whole or _is_random(run) else _comparison(atlas, run)
     contract = contract_part(atlas, run) if whole else NOTHING
-    return paragraphs(contract, head, prices, arms, charts, compared, _metrics(run), _samples(run, names))
+    return paragraphs(contract, head, prices, arms, charts, compared, _metrics(run), _samples(atlas, run, names))
+
+
+def _pictures(run: Run, names: Sequence[str]) -> list[Markdown]:
+    swept = sweeps.of_arms(run)
+    return [drafts.of_run(run), *(_swept(swept[name]) if name in swept else _drawn(run, name) for name in names)]
 
 
 def _is_random(run: Run) -> bool:
@@ -179,25 +203,35 @@ def _p95(metric: Metric) -> Markdown:
     return text(f"p95 {quantity(percentile(metric.samples, 0.95), metric.unit)}")
 
 
-def _samples(run: Run, names: Sequence[str]) -> Markdown:
-    """Fold every sample of a run under one line; the arms of a metric stand side by side."""
-    tables = [_sample_table([metric for metric in run.metrics if metric.name == name and metric.samples]) for name in names]
-    shown = [part for part in tables if part]
-    return (
-        details(text(f"All samples of {len(shown)} metrics"), paragraphs(*shown), "data", search_exclude="")
-        if shown
-        else NOTHING
-    )
-
-
-def _sample_table(found: Sequence[Metric]) -> Markdown:
+def _samples(atlas: Atlas, run: Run, names: Sequence[str]) -> Markdown:
+    """Fold every sample of a run under one line, the arms of a metric side by side; long series are in its file."""
+    groups = [[one for one in run.metrics if one.name == name and one.samples] for name in names]
+    found = [group for group in groups if group]
+    short = [group for group in found if max(len(one.samples) for one in group) <= MOST_LISTED]
     if not found:
         return NOTHING
-    titles = [text(metric.arm or "whole run") for metric in found]
-    rows = [
-        (text(str(position)), *(span(text("no sample"), "absent") if v is None else text(f"{v:.12g}") for v in values))
-        for position, values in pivot([metric.samples for metric in found])
-    ]
-    head = columns(found[0].per.value, *titles, numeric=[found[0].per.value, *titles])
+    shown = details(
+        text(f"All samples of {len(short)} metrics"), paragraphs(*map(_sample_list, short)), "data", searched=False
+    ) if short else NOTHING  # fmt: skip
+    if len(short) == len(found):
+        return shown
+    file = link(text("the file of the run"), paths.relative(atlas.run_files[run.id], atlas.run_paths[run.id]))
+    told = (
+        line(code(one[0].name), span(text(f"n = {max(len(m.samples) for m in one)}"), "note"))
+        for one in found
+        if one not in short
+    )
+    return paragraphs(shown, line(text("Every sample of longer series is in"), Markdown(f"{file}:"), line(*told, by=", ")))
+
+
+def _sample_list(found: Sequence[Metric]) -> Markdown:
+    """List the samples of a metric, a line for each arm: a table of them would be most of the site."""
     label = line(code(found[0].name), text(f"in {found[0].unit}" if found[0].unit else "without a unit"))
-    return paragraphs(label, table(head, rows, Layout.GRID, "samples"))
+    rows = (
+        line(
+            text(f"{metric.arm or 'whole run'}:"),
+            Markdown(f"<code>{', '.join(f'{one:.12g}' for one in metric.samples)}</code>"),
+        )
+        for metric in found
+    )
+    return paragraphs(label, bullets(rows))

@@ -1,4 +1,4 @@
-"""Evidence: the index of runs, and everything that one run holds."""
+"""Evidence: the index of runs, and everything that one run holds for those that somebody needs to read."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from datetime import UTC
 from pydantic import JsonValue
 
 from gen import paths
-from gen.markdown import NOTHING, Markdown, code, details, fenced, heading, line, link, paragraphs, sifted, span, text
+from gen.markdown import NOTHING, Markdown, bullets, code, details, fenced, heading, line, link, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import conditions, entries, host_entries, moment, runtime
-from gen.pages.feed import evidence_path
+from gen.pages.feed import INDEX as EVERY_FILE
 from gen.pages.marks import absent, age_limit, chip, dated, known, scalar
 from gen.pages.measured import since_before
 from gen.pages.page import Page
 from gen.pages.results import results
-from gen.tables import Layout, columns, table
+from gen.tables import Group, Layout, columns, summed, table
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES
 from probes.evidence import Host, Run, RunKind, Setting
 
 INDEX = "runs/index.md"
+# A log or a list of events that is longer is read in the file itself.
+MOST_SHOWN_CHARACTERS = 4000
 
 
 def pages(atlas: Atlas) -> Iterator[Page]:
-    """Write the index and a page per run."""
-    intro = text("Every run that this checkout holds, the newest first. Local runs speak for their machine only.")
+    """Write the index, and a page for each run that something rests on or that is the last of its kind."""
+    intro = text("The runs of this checkout, the newest first. Local runs speak for their machine only.")
     yield Page(
         path=INDEX,
         title="Evidence",
@@ -38,13 +40,23 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         contents=False,
     )
     for run in atlas.runs:
-        yield _page(atlas, run)
+        if run.id in atlas.run_paths:
+            yield _page(atlas, run)
 
 
 def run_table(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
-    """List runs with what they were about and whether they may be used."""
+    """List runs with what they were about and whether they may be used; those without a page are summed up below."""
     if not runs:
         return text("No run yet.")
+    with_page = [run for run in runs if run.id in atlas.run_paths]
+    return paragraphs(
+        _listed(atlas, with_page, here), _summed_up(atlas, [run for run in runs if run.id not in atlas.run_paths], here)
+    )
+
+
+def _listed(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
+    if not runs:
+        return text("None of these runs has a page.")
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
     body = [
         (
@@ -71,6 +83,37 @@ def run_table(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
     )
 
 
+def _summed_up(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
+    """Say of the runs that nothing rests on how many there are, of what and from when, and where their files lie."""
+    if not runs:
+        return NOTHING
+    groups = [(atlas.scope_of(run), run.kind.value, run.subject) for run in runs]
+    newest: dict[Group, Run] = dict(zip(reversed(groups), reversed(runs), strict=True))
+    body = [
+        (
+            text(f"{kind} · {subject}"),
+            text(atlas.corpus.fleet.name)
+            if scope == FLEET
+            else line(text(atlas.client_alias(scope)), span(text("local"), "badge")),
+            text(f"{one.rows}"),
+            line(dated(one.first, atlas.today), text("to"), dated(one.last, atlas.today)),
+            text(f"{one.valid}"),
+            atlas.run(here, newest[one.group].id, text("newest file")),
+        )
+        for one in summed(groups, [run.date for run in runs], [run.validity.valid for run in runs])
+        for scope, kind, subject in [one.group]
+    ]
+    head = columns("Of what", "Scope", "Runs", "From and to", "Valid", "Data", numeric=["Runs", "Valid"])
+    told = line(
+        text(
+            f"{len(runs)} {'run has' if len(runs) == 1 else 'runs have'} no page: no record and no cell of the matrix cites "
+            f"{'it' if len(runs) == 1 else 'them'}, and a newer run was made of the same. Their files stay as they are:"
+        ),
+        link(text("list of all files"), paths.relative(EVERY_FILE, here)),
+    )
+    return details(text(f"{len(runs)} more, kept as data"), paragraphs(told, table(head, body, Layout.CARDS, "kept")), "data")
+
+
 def validity(run: Run) -> Markdown:
     """Say whether a run may be used, with the reasons if it may not."""
     if run.validity.valid:
@@ -85,7 +128,7 @@ def _page(atlas: Atlas, run: Run) -> Page:
         dated(run.date, atlas.today, atlas.corpus.fleet.policies.freshness.evidence_days),
         line(text(run.client.alias), local),
         validity(run),
-        link(text("raw JSON"), paths.relative(evidence_path(run), here)),
+        link(text("raw JSON"), paths.relative(atlas.run_files[run.id], here)),
     ]
     body = paragraphs(
         Markdown(span(line(*meta, by=" · "), "meta")),
@@ -97,12 +140,12 @@ def _page(atlas: Atlas, run: Run) -> Page:
         heading(2, text("Conditions"), "conditions"),
         entries(conditions(atlas, run)),
         heading(3, text("The machine that asked"), "client"),
-        entries(host_entries(run.client)),
+        host_entries(run.client),
         heading(3, text("The machine that served"), "server"),
-        entries(host_entries(run.server)) if isinstance(run.server, Host) else absent(run.server),
+        _server(run),
         heading(2, text("Measure it again"), "again"),
         fenced(run.tool.command, "sh"),
-        _native(run),
+        _native(atlas, run, here),
     )
     trail = (("Matrix", "index.md"), ("Evidence", INDEX))
     return Page(path=here, title=f"{run.kind} · {run.subject} · {moment(run.started_at)}", body=body, trail=trail)
@@ -158,16 +201,27 @@ def _survey(atlas: Atlas, run: Run, here: str) -> Markdown:
     return paragraphs(heading(2, text("What each address did"), "survey"), table(head, body, Layout.CARDS, "survey"))
 
 
-def _native(run: Run) -> Markdown:
+def _server(run: Run) -> Markdown:
+    if not isinstance(run.server, Host):
+        return absent(run.server)
+    return text("The same one.") if run.server == run.client else host_entries(run.server)
+
+
+def _native(atlas: Atlas, run: Run, here: str) -> Markdown:
+    """Quote what the tool or the runtime said; what is too long to be read on a page is read in the file."""
     if not run.native:
         return NOTHING
-    parts = [
-        details(
-            code(name), fenced(_native_text(value), "text" if isinstance(value, str) else "json"), "data", search_exclude=""
-        )
-        for name, value in run.native.items()
-    ]
-    return paragraphs(heading(2, text("In the runtime's own words"), "native"), *parts)
+    parts, long = [], []
+    for name, value in run.native.items():
+        # Without line breaks first: laying a long one out for nobody takes as long as the rest of the page.
+        size = len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        if size <= MOST_SHOWN_CHARACTERS:
+            parts.append(details(code(name), fenced(_native_text(value)), "data", searched=False))
+        else:
+            long.append(line(code(name), span(text(f"{size:,} characters"), "note")))
+    rest = link(text("the file of the run"), paths.relative(atlas.run_files[run.id], here))
+    more = line(text("Longer than a page should be, and whole in"), Markdown(f"{rest}:")) if long else NOTHING
+    return paragraphs(heading(2, text("In the runtime's own words"), "native"), *parts, more, bullets(long))
 
 
 def _native_text(value: JsonValue) -> str:

@@ -167,7 +167,7 @@ def _beside(atlas: Atlas, price: str, here: str) -> Markdown:
 
 def _measured(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdown:
     """Show the technique off and on, as far as a machine has measured it."""
-    runs = [run for run in atlas.runs if run.kind is RunKind.MICRO and atlas.scope_of(run) == scope]
+    runs = [run for run in atlas.runs_in(scope) if run.kind is RunKind.MICRO]
     shown = pictures(atlas, runs, of_technique(technique), here, prefix=f"{scope_anchor(scope)}-")
     return paragraphs(heading(3, text("Measured off and on"), f"{scope_anchor(scope)}-measured"), shown) if shown else NOTHING
 

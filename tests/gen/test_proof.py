@@ -56,7 +56,10 @@ def test_how_many_prompts_begin_alike_is_told_for_a_cache_lives_on_that_alone() 
         native = {"contract": {"shape": {"shared_prefix": shared}}}
         return next(line for line in proof(native=native).conditions.splitlines() if line.startswith("- Load:"))
 
-    assert "prompts of 250 tokens, all of which begin with one text, new in each round, and differ in their end, answers" in load(1.0)
+    assert (
+        "prompts of 250 tokens, all of which begin with one text, new in each round, and differ in their end, answers"
+        in load(1.0)
+    )
     assert "of which 50 % begin with one text" in load(0.5)
     assert "of which no two begin alike" in load(0)
     assert "begin" not in load(None)

@@ -22,7 +22,7 @@ from gen.site import pages
 from gen.words import Status
 from probes.archive import content_hash, seal
 from probes.errors import InputError, Problem
-from probes.evidence import Run, RunKind
+from probes.evidence import Run, RunKind, Validity
 from tests.gen import ledger, specimens
 from tests.gen.reading import Reader, read
 
@@ -186,18 +186,66 @@ def test_damaged_inputs_give_no_site() -> None:
     assert str(second) in str(caught.value)
 
 
+def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    return {path for path in {*before, *after} if before.get(path) != after.get(path)}
+
+
 def test_one_more_run_changes_only_the_pages_that_show_it(site: dict[str, str]) -> None:
     corpus = small()
     late = seal(specimens.invalid_run().model_copy(update={"id": "20261129T100000Z-bench-micro-x", "subject": "x"}))
     after = pages(replace(corpus, local_runs=(*corpus.local_runs, late)), TODAY)
-    changed = {path for path in after if after[path] != site.get(path)}
-    assert changed == {
+    assert changed(site, after) == {
         "evidence/20261129T100000Z-bench-micro-x.json",
         "evidence/index.json",
         "machines/index.md",
         "machines/local-abc123abc123.md",
         "runs/20261129t100000z-bench-micro-x.md",
         "runs/index.md",
+    }
+
+
+def test_a_run_that_nothing_rests_on_changes_lists_alone(site: dict[str, str]) -> None:
+    """It is older than the last of its kind, which may not be used either, so that it gets no page."""
+    corpus = small()
+    broken = Validity(valid=False, reasons=("host busy",))
+    early = specimens.run(RunKind.MICRO, "continuous-batching", minute=-5, id="early", validity=broken)
+    after = pages(replace(corpus, local_runs=(early, *corpus.local_runs)), TODAY)
+    lists = {"evidence/index.json", "machines/index.md", "machines/local-abc123abc123.md", "runs/index.md"}
+    assert changed(site, after) == {"evidence/early.json", *lists}
+
+
+def test_a_change_in_one_evidence_file_changes_only_the_pages_that_show_it(site: dict[str, str]) -> None:
+    corpus = small()
+    ran = specimens.invalid_run()
+    other = seal(ran.model_copy(update={"validity": Validity(valid=False, reasons=("another reason",))}))
+    local = tuple(other if run.id == ran.id else run for run in corpus.local_runs)
+    # The service whose benchmark it was, and what follows from that for the technique, name the reason, too.
+    assert changed(site, pages(replace(corpus, local_runs=local), TODAY)) == {
+        "checklists/local-abc123abc123-embedded.md",
+        f"evidence/{ran.id}.json",
+        "evidence/index.json",
+        "machines/local-abc123abc123.md",
+        "runs/20261128t094000z-bench-micro-continuous-batching.md",
+        "runs/index.md",
+        "services/local-abc123abc123-embedded.md",
+        "techniques/continuous-batching.md",
+    }
+
+
+def test_one_more_record_changes_the_pages_of_its_technique_and_the_lists(site: dict[str, str]) -> None:
+    corpus = small()
+    held = corpus.records[0]
+    draft = ledger.record(name="2026-11-30-automatic-prefix-caching-fleet", status=Status.PROPOSED, date=TODAY, body="Text.")
+    after = pages(replace(corpus, records=(held, draft)), TODAY)
+    assert changed(site, after) == {
+        "as-of/2026-07-10.md",
+        "as-of/2026-11-30.md",
+        "as-of/index.md",
+        "index.md",
+        "matrix.json",
+        f"records/{draft.name}.md",
+        "records/index.md",
+        "techniques/automatic-prefix-caching.md",
     }
 
 

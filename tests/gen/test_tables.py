@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tabulate import tabulate
 
 from gen.markdown import Markdown, code, sifted, text
-from gen.tables import FEW, Layout, columns, pivot, table
+from gen.tables import FEW, Column, Layout, Summed, columns, summed, table
 from tests.gen.reading import read
 from tests.gen.specimens import HOSTILE
 
@@ -61,10 +64,6 @@ def test_two_columns_may_share_a_title() -> None:
     assert [cell.strip() for cell in shown.rows[1]] == ["1", "2"]
 
 
-def test_series_of_different_length_stand_side_by_side() -> None:
-    assert pivot([(1.5, 2.5, 3.5), (4.0,)]) == [(1, (1.5, 4.0)), (2, (2.5, None)), (3, (3.5, None))]
-
-
 @pytest.mark.parametrize(
     ("rows", "facets", "shown"), [(FEW + 1, ("B",), ["1"]), (FEW + 1, (), [""]), (FEW + 1, None, []), (FEW, ("B",), [])]
 )
@@ -84,3 +83,27 @@ def test_what_a_cell_counts_as_is_no_markup(sort: str, facet: str) -> None:
     reader = read(table(columns("A"), [[sifted(text("seen"), sort=sort, facet=facet)]], Layout.GRID))
     assert [cell.strip() for cell in reader.rows[1]] == ["seen"]
     assert {name for _, name, _ in reader.attributes if name.startswith("data-")} == {"data-sort", "data-facet"}
+
+
+@given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=4), st.booleans())
+def test_the_source_is_laid_out_as_tabulate_does(rows: list[tuple[str, str]], numeric: bool) -> None:
+    head = [Column(title=Markdown("A")), Column(title=Markdown("How many"), numeric=numeric)]
+    cells = [[text(cell) for cell in row] for row in rows]
+    written = tabulate(
+        cells,
+        headers=[column.title for column in head],
+        tablefmt="pipe",
+        disable_numparse=True,
+        colglobalalign="left",
+        colalign=["left", "right" if numeric else "left"],
+    )
+    assert written in table(head, cells, Layout.GRID)
+
+
+def test_rows_are_summed_up_by_group_in_the_order_of_the_groups() -> None:
+    groups = [("b", "x"), ("a", "y"), ("b", "x")]
+    days = [date(2026, 3, 1), date(2026, 2, 1), date(2026, 1, 1)]
+    assert list(summed(groups, days, [True, False, True])) == [
+        Summed(group=("a", "y"), rows=1, first=days[1], last=days[1], valid=0),
+        Summed(group=("b", "x"), rows=2, first=days[2], last=days[0], valid=2),
+    ]
