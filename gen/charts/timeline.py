@@ -50,12 +50,13 @@ def timeline(title: str, unit: str, lines: Mapping[str, Sequence[Moment]], decid
     factor, shown = multiple(max(max(abs(one.spread.low), abs(one.spread.high)) for one in every), unit)
     x, dates = _days([moment.at for moment in every])
     bounds = [bound / factor for one in every for bound in (one.spread.low, one.spread.high)]
+    releases = _releases(every, x)
     # Room above for the names of releases.
-    y = linear([*bounds, max(bounds) + 0.15 * (max(bounds) - min(bounds))])
+    y = linear([*bounds, max(bounds) + 0.15 * (max(bounds) - min(bounds))] if releases else bounds)
     data = {
         "points": list(_points(lines, x, factor)),
         "dates": dates,
-        "releases": _releases(every, x),
+        "releases": releases,
         "records": _records(within(decided, [moment.at for moment in every]), x),
     }
     names = list(lines) if len(lines) > 1 else []

@@ -8,6 +8,7 @@ from datetime import UTC, date
 from gen.charts import MOST_LINES, Decided, Moment, figure, timeline, within
 from gen.history import release
 from gen.markdown import NOTHING, Markdown, block, bullets, details, line, paragraphs, span, text
+from gen.pages import sweeps
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
 from gen.records import Record
@@ -88,10 +89,10 @@ def records_on(atlas: Atlas, scope: str, technique: Technique | None = None, ser
 
 def _lines(runs: Sequence[Run], metric: str) -> dict[str, list[Moment]]:
     """Follow each arm that the newest run measured, the baseline first, through the earlier ones."""
-    rank = {arm.name: (arm.role != "baseline", index) for index, arm in enumerate(runs[0].arms)}
+    rank = {arm.name: (arm.role != "baseline", sweeps.count_of(arm), index) for index, arm in enumerate(runs[0].arms)}
     arms = [m.arm for m in runs[0].metrics if m.name == metric and m.samples]
     lines: dict[str, list[Moment]] = {}
-    for arm in sorted(arms, key=lambda name: rank.get(name, (False, -1)))[:MOST_LINES]:
+    for arm in sorted(arms, key=lambda name: rank.get(name, (False, -1, -1)))[:MOST_LINES]:
         lines[arm or metric] = [
             Moment(at=run.started_at, spread=spread(found.samples, found.per), release=release(run))
             for run in reversed(runs)

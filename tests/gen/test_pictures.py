@@ -232,8 +232,8 @@ def test_drafts_on_several_kinds_of_text_stand_together() -> None:
         return run(RunKind.MICRO, f"drafts-{kind}", arms=(arm,), metrics=found)
 
     both = drafts.by_text([on("chat", 1.1), on("repetitive", 3.2)])
-    assert "prompt lookup, k=3, chat: does not pay" in both
-    assert "prompt lookup, k=3, repetitive: pays" in both
+    assert "chat: prompt lookup, k=3: does not pay" in both
+    assert "repetitive: prompt lookup, k=3: pays" in both
     assert not drafts.by_text([on("chat", 1.1)])
 
 
