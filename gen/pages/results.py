@@ -166,7 +166,7 @@ def _drawn(run: Run, name: str) -> Markdown:
     chart = ecdf(name, found[0].unit, series) if curved else strips(name, found[0].unit, series, found[0].per)
     note = f" {_ITL}" if name == "itl_s" and run.kind is RunKind.LOAD else ""
     if len(series) > MOST_CAPTIONED:
-        shown = "the share of requests that took no more" if curved else f"every {found[0].per}, median and interval"
+        shown = "the share of requests at or below" if curved else f"every {found[0].per}, median and interval"
         sizes = sorted({len(samples) for samples in series.values()})
         n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
         told = f"{name}: {shown}, of {len(series)} arms, {n} {found[0].per}s each; the numbers are in the table of metrics."

@@ -22,6 +22,7 @@ from probes.evidence import (
     Direction,
     FleetScope,
     Load,
+    LocalScope,
     Metric,
     Per,
     Run,
@@ -57,7 +58,7 @@ def load(concurrency: int, *, requests: int = 24, minute: int = 0, **fields: Any
         max_tokens=32,
         prompt_set_sha256="ab" * 32,
     )
-    given = {
+    given: dict[str, Any] = {
         "load": shape,
         "scope": FleetScope(service="text-8b"),
         "runtime": Runtime(name="ovms", version="2026.2"),
@@ -70,7 +71,7 @@ def load(concurrency: int, *, requests: int = 24, minute: int = 0, **fields: Any
 
 
 def of_page(path: str, **changes: Any) -> str:
-    return pages(corpus(fleet=specimens.small_fleet(), **changes), TODAY)[path]
+    return pages(corpus(**changes), TODAY)[path]
 
 
 def shown(markdown: str) -> str:
@@ -220,6 +221,38 @@ def test_records_stand_on_the_axis_of_what_they_may_have_moved() -> None:
     drawn = of_metric(one, runs[-1], "ttft_s", HERE, records)
     assert f"1: {day.isoformat()}" in shown(drawn)
     assert caching.title in shown(drawn)
+
+
+def test_the_page_of_a_service_shows_it_under_load_and_over_time() -> None:
+    loads = tuple(load(count) for count in (1, 4, 8))
+    made = of_page("services/text-8b.md", runs=loads)
+    assert made.count("<figure") >= 3
+    assert "## Under load" in made
+    assert "## Over time" not in made, "a load of each size is no history"
+    again = tuple(load(4, minute=60 * number, id=f"again-{number}") for number in range(3))
+    made = of_page("services/text-8b.md", runs=again)
+    assert "## Under load" not in made
+    assert "aggregate_tok_s in 3 comparable runs on 2026-11-28" in shown(made)
+    assert "Each run gave one number, so no spread is known." in shown(made)
+    assert "ttft_s in 3 comparable runs on 2026-11-28: medians with their bounds. n = 24 a point." in shown(made)
+
+
+def test_loads_of_no_service_stand_on_the_page_of_the_machine_that_sent_them() -> None:
+    local = LocalScope(fingerprint=FINGERPRINT)
+    made = pages(corpus(local_runs=tuple(load(count, scope=local) for count in (1, 4, 8))), TODAY)
+    page = next(content for path, content in made.items() if path.startswith("machines/") and path != "machines/index.md")
+    assert "## Under load" in page
+    assert page.count("<figure") == 3
+
+
+def test_pictures_stand_before_the_words_for_what_was_run_twice() -> None:
+    """Pairs of runs, however many and new, never take the place of a picture."""
+    pairs = [load(count, minute=100 * number, id=f"pair-{count}-{number}") for count in range(10, 20) for number in (4, 5)]
+    often = [load(4, minute=100 * number, id=f"often-{number}") for number in (1, 2, 3)]
+    runs = sorted((*pairs, *often), key=lambda one: one.started_at, reverse=True)
+    drawn = timelines.of_runs(atlas(runs=tuple(runs)), runs, HERE, [])
+    assert drawn.count("<figure") == 2
+    assert "2 comparable runs so far" not in drawn
 
 
 def test_drafts_on_several_kinds_of_text_stand_together() -> None:
