@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from gen.contract import CHANGES_A_SETTING, UNCOMPARED, Compared, ContractMetric, comparisons
+from gen.contract import CHANGES_A_SETTING, UNCOMPARED, ContractMetric, comparisons, unsettled
 from gen.corpus import Corpus
 from gen.findings import Finding, Rule
 from gen.records import Record, status_on
 from gen.records.record import LEGAL_MOVES, NAME_PATTERN
-from gen.words import Status, Verdict
+from gen.words import Status
 from probes.evidence import Missing, MissingReason, Run
 
 _LINK = re.compile(r"\[([^\[\]]+)\]\(([^()\s]+)\)")
 # Reasons that say nothing by themselves.
 _NEEDS_DETAIL = frozenset({MissingReason.NOT_MEASURED, MissingReason.SKIPPED, MissingReason.FAILED})
-_CARRIES = frozenset({Verdict.BETTER, Verdict.SAME})
 _BACK_OR_ANEW = "bring the file back; a draft can be deleted and drafted anew with nox -s adr -- propose --write"
 _CLOSED = frozenset({Status.REJECTED, Status.SUPERSEDED, Status.DEPRECATED})
 
@@ -193,6 +192,7 @@ def _contract(books: Books, record: Record) -> Iterator[Finding]:
         message = f"decides {record.decision}, and no cited run compares baseline with candidate"
         fix = f"measure both, decide to benchmark first, or acknowledge {Rule.CONTRACT_VERDICT.number} about {UNCOMPARED}"
         yield Finding(rule=Rule.CONTRACT_VERDICT, place=place, about=UNCOMPARED, message=message, fix=fix)
+    open_questions = unsettled(record.contract) if changed and compared else {}
     for metric in ContractMetric:
         entry = record.contract.get(metric)
         unsaid = isinstance(entry, Missing) and entry.missing in _NEEDS_DETAIL and not entry.detail.strip()
@@ -200,14 +200,10 @@ def _contract(books: Books, record: Record) -> Iterator[Finding]:
             lacks = "neither value nor reason" if entry is None else "a reason without detail"
             message, fix = f"contract.{metric.value} has {lacks}", "measure it, or say in detail why not"
             yield Finding(rule=Rule.CONTRACT_GAP, place=place, about=metric.value, message=message, fix=fix)
-        elif changed and compared and isinstance(entry, Missing) and entry.missing is not MissingReason.NOT_APPLICABLE:
-            told = f"{entry.missing}: {entry.detail}" if entry.detail else entry.missing
-            message = f"decides {record.decision}, and contract.{metric.value} is missing ({told})"
-            fix = f"measure it, or acknowledge {Rule.CONTRACT_VERDICT.number} about {metric.value}"
-            yield Finding(rule=Rule.CONTRACT_VERDICT, place=place, about=metric.value, message=message, fix=fix)
-        if changed and isinstance(entry, Compared) and entry.verdict not in _CARRIES:
-            message = f"contract.{metric.value} is {entry.verdict.value}"
-            fix = f"measure more, decide otherwise, or acknowledge {Rule.CONTRACT_VERDICT.number} about {metric.value}"
+        elif metric in open_questions:
+            message = f"decides {record.decision}, and contract.{metric.value} is {open_questions[metric]}"
+            otherwise = "measure it" if isinstance(entry, Missing) else "measure more, decide otherwise"
+            fix = f"{otherwise}, or acknowledge {Rule.CONTRACT_VERDICT.number} about {metric.value}"
             yield Finding(rule=Rule.CONTRACT_VERDICT, place=place, about=metric.value, message=message, fix=fix)
 
 

@@ -16,13 +16,18 @@ from gen.contract import standing
 from gen.contract_runs import command, contract_runs
 from gen.corpus import Corpus
 from gen.draft import CitedSource, Story, body, title
+from gen.findings import Rule
 from gen.knowledge import Knowledge
+from gen.knowledge.schema import ENGINE_TITLES
+from gen.measuring import addressed
 from gen.proof import newest_proof
+from gen.recheck import running, unverified
 from gen.records import Record, about, in_force, open_proposals, status_on
 from gen.records.naming import distinct_name, record_name
 from gen.records.record import Confirm, EvidenceRef, Probe
 from gen.records.text import render_draft
-from gen.words import Applicability, Status
+from gen.techniques.wording import listing
+from gen.words import Status
 from probes.archive import canonical
 from probes.errors import UsageError
 from probes.evidence import Run, RunKind, Technique
@@ -161,6 +166,7 @@ def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | 
     bearing = [run for run in runs if (run.id == proof.run if proof else run.subject not in TOLD)]
     contract = standing(bearing, policies.gates)
     probe, commands = _again(corpus.fleet, assessment, runs)
+    confirmed = Confirm(probe=probe, gates=policies.gates) if probe else None
     story = Story(
         name=name,
         assessment=assessment,
@@ -171,6 +177,8 @@ def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | 
         configurations=together(configurations(corpus, assessment, before.assessment if before else None, runs)),
         sources=_sources(corpus.knowledge, assessment),
         commands=commands,
+        confirmed=confirmed,
+        unverified=_unverified(corpus, assessment),
         review_by=assessment.on + timedelta(days=policies.freshness.review_days),
     )
     return Record(
@@ -184,7 +192,7 @@ def _record(corpus: Corpus, assessment: Assessment, name: str, before: Record | 
         evidence=tuple(EvidenceRef(id=run.id, sha256=run.content_sha256) for run in runs),
         supersedes=tuple(r.name for r in ((before,) if before else ()) + others),
         review_by=story.review_by,
-        confirm=Confirm(probe=probe, gates=policies.gates) if probe else None,
+        confirm=confirmed,
         contract=contract,
         body=body(story),
         assessment=assessment,
@@ -201,12 +209,7 @@ def _cited(corpus: Corpus, assessment: Assessment) -> tuple[Run, ...]:
 
 def _again(fleet: Fleet, assessment: Assessment, runs: tuple[Run, ...]) -> tuple[Probe | None, tuple[str, ...]]:
     """Find the probe that looks at the same things again, and the commands for it."""
-    with_address = {name for name, service in fleet.services.items() if service.url is not None}
-    bearing = [
-        cell.service
-        for cell in assessment.cells
-        if cell.applicability is not Applicability.DOES_NOT_APPLY and cell.service in with_address
-    ]
+    bearing = addressed(fleet, assessment)
     draft = f"nox -s adr -- propose --scope {assessment.scope}"
     compared = [words for run in runs if run.kind is RunKind.CONTRACT and (words := command(run))]
     if compared:
@@ -222,9 +225,23 @@ def _again(fleet: Fleet, assessment: Assessment, runs: tuple[Run, ...]) -> tuple
     return Probe.ENDPOINTS, (f"nox -s probe -- {services}", draft)
 
 
+def _unverified(corpus: Corpus, assessment: Assessment) -> dict[str, str]:
+    """Find which of the facts and prices that an assessment rests on were checked for older releases only than run there."""
+    ids = {fact.id for fact in assessment.all_facts()} | {conflict.id for conflict in assessment.conflicts}
+    here = [one for one in running(corpus, assessment.on) if one.scope == assessment.scope]
+    found: dict[str, dict[str, None]] = {}
+    for one in unverified(corpus.knowledge, here, assessment.on):
+        if one.id in ids:
+            found.setdefault(one.id, {})[f"{ENGINE_TITLES[one.by.engine]} {one.by.version}"] = None
+    return {name: f"unverified for {listing(releases)} ({Rule.UNVERIFIED.number})" for name, releases in found.items()}
+
+
 def _sources(knowledge: Knowledge, assessment: Assessment) -> dict[str, CitedSource]:
     named = {fact.ref.target for fact in assessment.all_facts() if fact.ref.kind is RefKind.SOURCE}
     named |= {conflict.source for conflict in assessment.conflicts}
+    # What a technique is stands among the reasons of its rule, and has a source like anything else.
+    entry = knowledge.techniques.get(assessment.technique)
+    named |= {entry.source} if entry is not None and entry.about in assessment.why else set()
     return {
         source.id: CitedSource(
             title=source.title, where=source.url or source.repository or source.measurement or "", checked=source.checked

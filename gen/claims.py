@@ -24,6 +24,7 @@ class Relation(StrEnum):
     """How a measurement stands to a claim."""
 
     AGREES = "agrees"
+    EXCEEDS = "better than claimed"
     DISAGREES = "disagrees"
     OTHER_CONDITIONS = "other conditions"
     NOT_MEASURED = "not measured here"
@@ -55,7 +56,7 @@ def answers(claim: Claim, runs: Iterable[Run], gates: Gates) -> tuple[Answer, ..
 
 def side(claim: Claim, answer: Answer) -> str:
     """Say on which side of the claimed range a measurement lies; nothing where they meet or cannot be held together."""
-    if answer.relation is not Relation.DISAGREES:
+    if answer.relation not in {Relation.DISAGREES, Relation.EXCEEDS}:
         return ""
     return "below the claim" if answer.span.high < claim.figure.low else "above the claim"
 
@@ -63,7 +64,7 @@ def side(claim: Claim, answer: Answer) -> str:
 def relation(found: Iterable[Answer]) -> Relation:
     """Sum up: a run under the same conditions speaks before others, and disagreement before agreement."""
     seen = {answer.relation for answer in found}
-    order = (Relation.DISAGREES, Relation.AGREES, Relation.OTHER_CONDITIONS)
+    order = (Relation.DISAGREES, Relation.EXCEEDS, Relation.AGREES, Relation.OTHER_CONDITIONS)
     return next((one for one in order if one in seen), Relation.NOT_MEASURED)
 
 
@@ -77,7 +78,7 @@ def _worked_out(claim: Claim, shape: Arithmetic) -> Iterator[Answer]:
         f"2 x {shape.layers} layers x {shape.kv_heads} KV heads x {shape.head_size} x {shape.precision}, "
         f"{shape.sequences} x {shape.context_tokens} tokens"
     )
-    yield Answer(relation=_held(claim, span), span=span, what=what)
+    yield Answer(relation=_held(claim, span, Direction.NEUTRAL), span=span, what=what)
 
 
 def _may_speak(claim: Claim, run: Run) -> bool:
@@ -107,12 +108,23 @@ def _of_run(claim: Claim, run: Run, gates: Gates) -> Iterator[Answer]:
             span = of_metric(two) if answered.reads == "value" else _improvement(one, two, gates)
             if span is not None and two is not None:
                 what = arm.name if answered.reads == "value" else f"{arm.name} against {baseline.name}"
-                yield _answer(claim, run, span, f"{answered.metric}, {what}", apart=apart, samples=_fewest(one, two))
+                better = two.direction if answered.reads == "value" else Direction.HIGHER
+                size = _fewest(one, two)
+                yield _answer(claim, run, span, f"{answered.metric}, {what}", apart=apart, samples=size, better=better)
 
 
-def _answer(claim: Claim, run: Run, span: Span, what: str, *, apart: tuple[str, ...], samples: int = 1) -> Answer:
+def _answer(
+    claim: Claim,
+    run: Run,
+    span: Span,
+    what: str,
+    *,
+    apart: tuple[str, ...],
+    samples: int = 1,
+    better: Direction = Direction.HIGHER,
+) -> Answer:
     return Answer(
-        relation=Relation.OTHER_CONDITIONS if apart else _held(claim, span),
+        relation=Relation.OTHER_CONDITIONS if apart else _held(claim, span, better),
         span=span,
         what=what,
         speaks_for=speaks_for(run),
@@ -122,11 +134,16 @@ def _answer(claim: Claim, run: Run, span: Span, what: str, *, apart: tuple[str, 
     )
 
 
-def _held(claim: Claim, span: Span) -> Relation:
-    """A claim stands while its range and the measured interval have a value in common."""
+def _held(claim: Claim, span: Span, better: Direction) -> Relation:
+    """A claim stands while its range and the measured interval have a value in common.
+
+    Beyond it on the better side a thing keeps more than was promised; a size that is merely another one does not.
+    """
     high = claim.figure.high
-    apart = span.high < claim.figure.low or (high is not None and span.low > high)
-    return Relation.DISAGREES if apart else Relation.AGREES
+    below, above = span.high < claim.figure.low, high is not None and span.low > high
+    if not below and not above:
+        return Relation.AGREES
+    return Relation.EXCEEDS if better is (Direction.HIGHER if above else Direction.LOWER) else Relation.DISAGREES
 
 
 def _apart(claim: Claim, run: Run) -> Iterator[str]:

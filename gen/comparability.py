@@ -9,7 +9,7 @@ from functools import cached_property
 
 from gen.markdown import visible
 from probes.errors import UsageError
-from probes.evidence import Arm, Decoding, Load, Metric, Missing, ModelFacts, Run, Runtime, Scalar, Served
+from probes.evidence import Arm, Decoding, Load, Metric, Missing, MissingReason, ModelFacts, Run, Runtime, Scalar, Served
 
 # Answers or prompts that differ by more than this cost differently, whatever serves them.
 LENGTH_TOLERANCE = 0.05
@@ -121,11 +121,11 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One thing in which two sides differ."""
+    """One thing in which two sides differ; a side that was not started with a setting has None."""
 
     name: str
-    baseline: Scalar
-    candidate: Scalar
+    baseline: Scalar | None
+    candidate: Scalar | None
 
     def __str__(self) -> str:
         return visible(f"{self.name}: {_shown(self.baseline)} against {_shown(self.candidate)}")
@@ -172,11 +172,7 @@ def likeness(baseline: Side, candidate: Side, changes: Collection[str] = ()) -> 
     return Likeness(
         under_test=tuple(meant),
         apart=tuple(one for one in (*conditions, *settings) if one not in meant),
-        unknown=tuple(
-            n
-            for n in CONDITIONS
-            if n not in _OF_STREAMS and (baseline.conditions[n] is None or candidate.conditions[n] is None)
-        ),
+        unknown=(*_unknown(baseline, candidate), *_untold(baseline, candidate)),
     )
 
 
@@ -187,10 +183,32 @@ def sides_of(run: Run) -> tuple[Side, Side] | None:
 
 
 def _settings(one: Side, two: Side) -> Iterator[Difference]:
-    """A setting that only one side tells is not known to differ."""
-    for name in one.settings:
-        if name in two.settings and one.settings[name] != two.settings[name]:
-            yield Difference(name=name, baseline=one.settings[name], candidate=two.settings[name])
+    """Arms of one run are read alike: what only one of them has was set there, and is a difference."""
+    alone = _one_sided(one, two) if one.arm and two.arm and one.run.id == two.run.id else ()
+    for name in dict.fromkeys((*one.settings, *two.settings)):
+        left, right = one.settings.get(name), two.settings.get(name)
+        if left != right and (None not in {left, right} or name in alone):
+            yield Difference(name=name, baseline=left, candidate=right)
+
+
+def _untold(one: Side, two: Side) -> Iterator[str]:
+    """Of two runs, a setting that only one of them tells is not known to differ."""
+    if one.run.id != two.run.id:
+        yield from _one_sided(one, two)
+
+
+def _one_sided(one: Side, two: Side) -> tuple[str, ...]:
+    """Name the settings that only one side tells. Another runtime has other controls: nothing is missing there."""
+    if one.conditions["runtime"] != two.conditions["runtime"]:
+        return ()
+    every = dict.fromkeys((*one.settings, *two.settings))
+    return tuple(name for name in every if name not in one.settings or name not in two.settings)
+
+
+def _unknown(one: Side, two: Side) -> Iterator[str]:
+    for name in CONDITIONS:
+        if name not in _OF_STREAMS and None in {one.conditions[name], two.conditions[name]}:
+            yield name
 
 
 def _conditions(one: Side, two: Side) -> Iterable[Difference]:
@@ -243,10 +261,15 @@ def _decoding(decoding: Decoding | Missing) -> str | None:
 
 
 def _known(value: str | Missing) -> str | None:
-    return None if isinstance(value, Missing) else value
+    """Give what is known; that something cannot be there is known, too."""
+    if isinstance(value, Missing):
+        return value.missing.value if value.missing is MissingReason.NOT_APPLICABLE else None
+    return value
 
 
-def _shown(value: Scalar) -> str:
+def _shown(value: Scalar | None) -> str:
+    if value is None:
+        return "not set"
     if isinstance(value, bool):
         return str(value).lower()
     text = f"{value:g}" if isinstance(value, float) else str(value)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from gen.contract import Compared
+from gen.judgement import Judgement
 from gen.noise import Noise
 from gen.spread import Spread, multiple, quantity
+from gen.techniques.wording import amount
 from gen.verdict import Comparison, Scale
+from gen.words import Verdict
+from probes.fleet import Gates
 
 
 def bounds(spread: Spread, unit: str) -> str:
@@ -44,3 +48,17 @@ def noise_words(noise: Noise, unit: str) -> tuple[str, str]:
     if noise.scale is Scale.RELATIVE:
         return f"±{noise.share * 100:.1f} % of the median", f"a change by a factor of {1 + noise.detectable:.3g}"
     return f"±{quantity(noise.share, unit)}", f"a change by more than {quantity(noise.detectable, unit)}"
+
+
+def counts(one: Judgement) -> str:
+    """Count the verdicts over the eight quantities."""
+    rows = [row.verdict for row in one.rows.values()]
+    return ", ".join(f"{rows.count(verdict)} {verdict.value}" for verdict in Verdict if verdict in rows)
+
+
+def gate_words(gates: Gates) -> str:
+    """Write the gates in force."""
+    return (
+        f"{gates.latency_percent:g} % for times, memory and power, {gates.throughput_percent:g} % for rates, "
+        f"{quantity(gates.error_rate, 'ratio')} for errors, {amount(gates.quality_points, 'point')} for quality"
+    )

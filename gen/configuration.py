@@ -29,6 +29,11 @@ class Change:
     after: Scalar
     why: str
 
+    @property
+    def told(self) -> str:
+        """Say what changes, from what to what."""
+        return f"{self.control}: {'not known' if self.before is None else shown(self.before)} → {shown(self.after)}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
@@ -160,7 +165,7 @@ def _compared(corpus: Corpus, assessment: Assessment, runs: tuple[Run, ...]) -> 
             continue
         service = run.scope.service if isinstance(run.scope, FleetScope) else run.subject
         for difference in likeness(*both).under_test:
-            if difference.name in controls:
+            if difference.name in controls and difference.candidate is not None:
                 why = f"the candidate of {run.id} has it"
                 change = Change(control=difference.name, before=difference.baseline, after=difference.candidate, why=why)
                 yield service, change
@@ -196,8 +201,7 @@ def together(found: Iterable[Configuration]) -> tuple[Configuration, ...]:
 
 def told(found: Configuration) -> tuple[str, ...]:
     """Say line by line what changes on one service and why."""
-    was = {change.control: "not known" if change.before is None else shown(change.before) for change in found.changes}
-    return tuple(f"{one.control}: {was[one.control]} → {shown(one.after)} ({one.why})" for one in found.changes)
+    return tuple(f"{one.told} ({one.why})" for one in found.changes)
 
 
 def by_hand(found: Configuration) -> str:

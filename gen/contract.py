@@ -109,6 +109,7 @@ Entry = Annotated[
 Contract = dict[ContractMetric, Entry]
 
 CHANGES_A_SETTING = frozenset({Decision.ENABLE, Decision.TUNE})
+_CARRIES = frozenset({Verdict.BETTER, Verdict.SAME})
 # What a reviewer acknowledges where a setting changes and no run holds both sides.
 UNCOMPARED = "comparison"
 
@@ -116,6 +117,18 @@ UNCOMPARED = "comparison"
 def comparisons(contract: Contract) -> tuple[Compared, ...]:
     """Give the entries that hold a candidate against a baseline."""
     return tuple(entry for entry in contract.values() if isinstance(entry, Compared))
+
+
+def unsettled(contract: Contract) -> dict[ContractMetric, str]:
+    """Say for each metric that does not carry a change of a setting why not; a metric without an entry has a gap instead."""
+    found: dict[ContractMetric, str] = {}
+    for metric in ContractMetric:
+        entry = contract.get(metric)
+        if isinstance(entry, Compared) and entry.verdict not in _CARRIES:
+            found[metric] = entry.verdict.value
+        elif isinstance(entry, Missing) and entry.missing is not MissingReason.NOT_APPLICABLE:
+            found[metric] = f"missing ({f'{entry.missing}: {entry.detail}' if entry.detail else entry.missing})"
+    return found
 
 
 def standing(runs: Iterable[Run], gates: Gates) -> Contract:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pydantic import JsonValue
@@ -43,6 +44,19 @@ def command(run: Run) -> list[str]:
     return ["contract", *words, *_options(told.get("shape") if isinstance(told, dict) else None)] if words else []
 
 
+def latencies(run: Run) -> dict[str, tuple[float, ...]]:
+    """Give the latency of every request of each side, in seconds; empty for a run that kept none."""
+    told = run.native.get("contract")
+    kept = told.get("latencies_s") if isinstance(told, dict) else None
+    found = {}
+    for side, blocks in kept.items() if isinstance(kept, dict) else ():
+        every = [value for block in blocks if isinstance(block, list) for value in block] if isinstance(blocks, list) else []
+        numbers = tuple(float(value) for value in every if isinstance(value, int | float) and math.isfinite(value))
+        if numbers:
+            found[side] = numbers
+    return found
+
+
 def _within(run: Run, scope: str) -> bool:
     if isinstance(run.scope, LocalScope):
         return scope == f"local-{run.scope.fingerprint}"
@@ -62,3 +76,8 @@ def _options(shape: JsonValue) -> Iterator[str]:
             yield from (f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value))
     if shape.get("full_length") is False:
         yield "--natural-length"
+    slo = shape.get("slo")
+    bounds = slo.get("bounds") if isinstance(slo, dict) else None
+    if isinstance(bounds, dict) and bounds:
+        # Whoever set them then: a workload of the inventory may have others by now.
+        yield from ("--slo", ",".join(f"{name}={value}" for name, value in bounds.items()))

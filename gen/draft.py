@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from datetime import date
 
 from gen.assessment import Assessment, Cell, Fact
-from gen.comparison_text import why
+from gen.comparison_text import gate_words
 from gen.configuration import CARRY_OUT, WHERE, Configuration, by_hand, removal, told
-from gen.contract import CHANGES_A_SETTING, QUANTITIES, UNCOMPARED, Compared, Contract, Entry, Measured, comparisons
-from gen.findings import Rule
+from gen.contract import CHANGES_A_SETTING, Compared, Contract, comparisons
+from gen.contract_text import contract_text, measured, to_settle
 from gen.knowledge.spelling import Fragment
 from gen.markdown import fenced
 from gen.moves import moves
 from gen.proof import Proof
 from gen.prose import bullets, prose, sentence, table
 from gen.records import Record
-from gen.spread import quantity
+from gen.records.record import Confirm
 from gen.techniques.wording import capital
-from gen.verdict import Scale
+from gen.view import shown
 from gen.words import TECHNIQUE_TITLES, Applicability, Decision
-from probes.evidence import Missing
 
 # Why the neighbours of a decision were not chosen. Each follows from the decision alone, whatever was measured.
 # What evidence supports is said by `_option_to_measure`, from the runs that the record cites.
@@ -57,7 +56,10 @@ class CitedSource:
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """Everything a draft is told from. `before` is the record in force, `others` the drafts still open."""
+    """Everything a draft is told from. `before` is the record in force, `others` the drafts still open.
+
+    `unverified` says, by the id of a fact or price from a source, for which running release nobody has checked it.
+    """
 
     name: str
     assessment: Assessment
@@ -68,6 +70,8 @@ class Story:
     configurations: tuple[Configuration, ...]
     sources: Mapping[str, CitedSource]
     commands: tuple[str, ...]
+    confirmed: Confirm | None
+    unverified: Mapping[str, str]
     review_by: date
 
 
@@ -83,19 +87,19 @@ def body(story: Story) -> str:
     sections = [
         f"# {prose(title(now))}",
         f"## Context and problem statement\n\n{_context(story)}",
-        f"## Decision drivers\n\n{bullets([sentence(reason) for reason in now.why]) or 'None is known.'}",
+        f"## Decision drivers\n\n{_drivers(story)}",
         f"## Considered options\n\n{_options(story)}",
         f"## Decision outcome\n\n{_outcome(now)}",
-        f"### Consequences\n\n{_consequences(now)}",
+        f"### Consequences\n\n{_consequences(story)}",
         f"### Confirmation\n\n{_confirmation(story)}",
-        f"## What changed\n\n{_changed(story)}",
-        f"## What is known\n\n{_known(now)}",
-        f"## Measurement contract\n\n{_contract(story)}",
+        *([f"## What changed\n\n{_changed(story.before, now)}"] if story.before else []),
+        f"## What is known\n\n{_known(story)}",
+        f"## Measurement contract\n\n{contract_text(now.decision, story.contract, story.proof)}",
         *([f"## How it was measured\n\n{story.proof.conditions}"] if story.proof else []),
         f"## Evidence\n\n{_evidence(now)}",
         *_configuration(story),
         f"## How to roll back\n\n{_rollback(story)}",
-        f"## How to measure again\n\n{_commands(story.commands)}",
+        f"## How to measure again\n\n{_commands(story)}",
         f"## Sources\n\n{_sources(story)}",
     ]
     return "\n\n".join(sections)
@@ -105,12 +109,25 @@ def _context(story: Story) -> str:
     now = story.assessment
     said = [f"State: **{now.state.value}**. {sentence(now.state_text)}"]
     if story.before is None:
-        said.append("No record on this is in force yet; this one says what stands.")
+        stands = "" if now.decision in CHANGES_A_SETTING else "; this one says what stands"
+        said.append(f"No record on this is in force yet{stands}.")
     else:
         said.append(f"The record in force is {_link(story.before.name)}; newer facts lead elsewhere (see *What changed*).")
+    if now.scope.startswith("local-"):
+        said.append("It speaks for one machine alone, and neither for the fleet nor for another machine.")
     if story.others:
         said.append(f"Drafts that this one replaces once it is accepted: {', '.join(_link(r.name) for r in story.others)}.")
     return "\n\n".join(said)
+
+
+def _drivers(story: Story) -> str:
+    """Give the reasons; one that is knowledge which nobody has checked for the running release says so."""
+    doubts = {fact.text: story.unverified[fact.id] for fact in story.assessment.all_facts() if fact.id in story.unverified}
+    return bullets([f"{sentence(one)}{_doubt(doubts.get(one))}" for one in story.assessment.why]) or "None is known."
+
+
+def _doubt(told: str | None) -> str:
+    return f" *{prose(capital(told))}.*" if told else ""
 
 
 def _options(story: Story) -> str:
@@ -135,7 +152,7 @@ def _option_to_measure(decision: Decision, compared: Sequence[Compared]) -> list
         return [f"Tune it: takes baseline and candidate for the whole measurement contract; {both if compared else neither}."]
     if decision in CHANGES_A_SETTING:
         owed = f"still owed: {neither}, so the effect here is expected and not measured"
-        return [f"Benchmark first: {both if compared else owed}."]
+        return [f"Benchmark first: {f'done; {both}' if compared else owed}."]
     if decision is Decision.DO_NOT_DEPLOY:
         return [f"Benchmark first: {both if compared else 'has nothing to measure while that is lacking'}."]
     return []
@@ -144,8 +161,9 @@ def _option_to_measure(decision: Decision, compared: Sequence[Compared]) -> list
 def _outcome(now: Assessment) -> str:
     # A rule's sentence may open with the very word that stands in bold before it.
     word = capital(now.decision.value)
-    told = sentence(now.decision_text.removeprefix(f"{word}.").strip())
-    said = [f"**{word}.** {told}".strip()]
+    told, rest = sentence(now.decision_text), now.decision_text.removeprefix(word)
+    goes_on = rest != now.decision_text and not rest[:1].isalnum()
+    said = [f"**{word}**{told.removeprefix(word)}" if goes_on else f"**{word}.** {told}".strip()]
     if now.next_step:
         said.append(f"Next step: {sentence(now.next_step)}")
     if now.would_change:
@@ -153,35 +171,57 @@ def _outcome(now: Assessment) -> str:
     return "\n\n".join(said)
 
 
-def _consequences(now: Assessment) -> str:
-    changes = now.decision in CHANGES_A_SETTING
-    said = ["A setting changes on the services below." if changes else "No setting changes on any service."]
-    said += [f"Price: {sentence(c.text)} (source `{prose(c.source)}`, checked {c.checked})" for c in now.conflicts]
+def _consequences(story: Story) -> str:
+    """Say what changes, what was measured of it, and what it costs; a reader who skims reads no further."""
+    now = story.assessment
+    if now.decision not in CHANGES_A_SETTING:
+        said = ["No setting changes on any service."]
+    elif story.configurations:
+        said = [
+            f"On {prose(one.service)}: {'; '.join(prose(each.told) for each in one.changes)}." for one in story.configurations
+        ]
+    else:
+        said = ["A setting changes on the services below."]
+    said += list(measured(story.contract))
+    said += [
+        f"Price: {sentence(c.text)} (source `{prose(c.source)}`, checked {c.checked}){_doubt(story.unverified.get(c.id))}"
+        for c in now.conflicts
+    ]
     if not now.conflicts:
         said.append("No conflict with another technique is known for the runtimes and versions concerned.")
     return bullets(said)
 
 
 def _confirmation(story: Story) -> str:
-    if not story.commands:
+    if story.confirmed is None:
         return "Nothing can be probed for this decision; it is confirmed by reading the inventory again."
+    gates = gate_words(story.confirmed.gates)
+    if comparisons(story.contract):
+        holds = (
+            "It holds while no quantity gets worse and none that is better or the same here stops being so, "
+            f"by the gates ({gates})"
+        )
+        else_ = "; else roll it back (below), or draft what the new runs lead to."
+    else:
+        holds = "It holds while what is measured and seen leads to the same decision"
+        else_ = f", and while no quantity loses more than its gate allows ({gates})."
     return (
-        "The record holds as long as measuring again (see below) drafts no new one. "
+        f"`nox -s confirm -- {story.name}` measures again what this rests on. {holds}{else_} "
         f"It is to be looked at again by {story.review_by} in any case."
     )
 
 
-def _changed(story: Story) -> str:
-    if story.before is None or story.before.assessment is None:
-        return "This is the first record of its kind, so there is nothing to compare with."
-    lines = [f"**{move.what}**: {prose(move.text)}" for move in moves(story.before.assessment, story.assessment)]
-    return f"Since {_link(story.before.name)}:\n\n{bullets(lines)}"
+def _changed(before: Record, now: Assessment) -> str:
+    if before.assessment is None:
+        return f"{_link(before.name)} holds no assessment to compare with."
+    lines = [f"**{move.what}**: {prose(move.text)}" for move in moves(before.assessment, now)]
+    return f"Since {_link(before.name)}:\n\n{bullets(lines)}"
 
 
-def _known(now: Assessment) -> str:
-    parts = []
+def _known(story: Story) -> str:
+    now, parts = story.assessment, []
     if now.facts:
-        parts.append(bullets([_fact(fact) for fact in now.facts]))
+        parts.append(bullets([f"{_fact(fact)}{_doubt(story.unverified.get(fact.id))}" for fact in now.facts]))
     rows = [
         (prose(c.service), c.state.value, c.decision.value, sentence(c.summary), _known_by(c))
         for c in now.cells
@@ -209,46 +249,6 @@ def _known_by(cell: Cell) -> str:
 
 def _fact(fact: Fact) -> str:
     return f"{sentence(fact.text)} ({fact.provenance.value}, {fact.date})"
-
-
-def _contract(story: Story) -> str:
-    changes = story.assessment.decision in CHANGES_A_SETTING
-    lead = "This record changes a setting: baseline and candidate count." if changes else "This record changes no setting."
-    if changes and not comparisons(story.contract):
-        rule = Rule.CONTRACT_VERDICT.number
-        lead += f" No cited run has both: measure them before it is accepted, or acknowledge {rule} about {UNCOMPARED}."
-    if story.proof:
-        return f"{lead} All of it is from `{story.proof.run}`.\n\n{story.proof.numbers}"
-    entries = set(map(_entry, story.contract.values()))
-    if len(entries) == 1 and isinstance(next(iter(story.contract.values())), Missing):
-        names = ", ".join(QUANTITIES[metric].title for metric in story.contract)
-        return f"{lead} Of the contract's metrics ({names}) each is {entries.pop()[0]}."
-    rows = [(QUANTITIES[metric].title, *_entry(entry)) for metric, entry in story.contract.items()]
-    return f"{lead}\n\n{table(('Metric', 'Value', 'From'), rows)}"
-
-
-def _entry(entry: Entry) -> tuple[str, str]:
-    if isinstance(entry, Missing):
-        detail = f": {prose(entry.detail)}" if entry.detail else ""
-        return f"*{entry.missing.value}*{detail}", "nothing"
-    if isinstance(entry, Measured):
-        return prose(quantity(entry.value, entry.unit)), _from(entry)
-    return _comparison(entry), f"{_from(entry.baseline)}; {_from(entry.candidate)}"
-
-
-def _comparison(entry: Compared) -> str:
-    sides = f"{quantity(entry.baseline.value, entry.baseline.unit)} → {quantity(entry.candidate.value, entry.candidate.unit)}"
-    said = [prose(sides)]
-    if entry.low is not None and entry.high is not None:
-        kind = "ratio" if entry.scale is Scale.RELATIVE else "difference"
-        said.append(f"{kind} {entry.low:.3g} to {entry.high:.3g}")
-    doubt = prose(why(entry))
-    return f"{', '.join(said)}: **{entry.verdict.value}**" + (f" ({doubt})" if doubt else "")
-
-
-def _from(side: Measured) -> str:
-    arm = f", arm {prose(side.arm)}" if side.arm else ""
-    return f"{side.samples} sample{'s' if side.samples > 1 else ''} of `{side.run}`{arm}"
 
 
 def _evidence(now: Assessment) -> str:
@@ -294,10 +294,24 @@ def _rollback(story: Story) -> str:
     )
 
 
-def _commands(commands: Sequence[str]) -> str:
-    if not commands:
+def _commands(story: Story) -> str:
+    if not story.commands:
         return "There is nothing to run: change `fleet.yml` when the facts change, and draft again."
-    return "\n".join(f"    {command}" for command in commands)
+    block = "\n".join(f"    {command}" for command in story.commands)
+    if story.assessment.decision in CHANGES_A_SETTING and not comparisons(story.contract):
+        block = "\n\n".join([block, *map(_compare_first, story.configurations)])
+    more = "; ".join(to_settle(story.contract))
+    return f"{block}\n\nTo settle what is open, give about {more}." if more else block
+
+
+def _compare_first(one: Configuration) -> str:
+    """Say how the comparison that is still owed is made."""
+    pairs = ",".join(f"{each.control}={shown(each.after)}" for each in one.changes)
+    side = prose(one.service) if ", " not in one.service else "SERVICE"
+    return (
+        f"To compare first, start a second instance of {prose(one.service)} with `{pairs}` beside it, then: "
+        f"`nox -s compare -- {side} ADDRESS --allow-load`."
+    )
 
 
 def _sources(story: Story) -> str:

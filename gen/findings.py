@@ -212,19 +212,19 @@ class Rule(Enum):
         False,
         "take the entry out, or give it a later day with a reason",
     )
+    UNKNOWN_SETTING = (
+        "IA029",
+        Severity.WARNING,
+        "a setting that was seen and that the knowledge does not have",
+        False,
+        "look it up and add the control with its source",
+    )
     UNVERIFIED = (
         "IA030",
         Severity.WARNING,
         "knowledge that was not checked for a release that runs",
         False,
         "read the source as of that release, and correct the entry's range and the day it was checked",
-    )
-    UNKNOWN_SETTING = (
-        "IA031",
-        Severity.WARNING,
-        "a setting that was seen and that the knowledge does not have",
-        False,
-        "look it up and add the control with its source",
     )
 
     def __init__(self, number: str, severity: Severity, finds: str, may_be_acknowledged: bool, mend: str) -> None:  # noqa: FBT001

@@ -61,7 +61,11 @@ def history(run: Run, runs: Iterable[Run], gates: Gates) -> History | None:
 
 
 def same(run: Run) -> tuple[object, ...]:
-    """Give all that has to be equal for two runs to have measured the same thing; it can be a key."""
+    """Give all that has to be equal for two runs to have measured the same thing; it can be a key.
+
+    Of a contract run the same two sides belong to it. Settings of a run without sides do not: what a record changed is
+    to be seen over time.
+    """
     return (
         run.kind,
         run.subject,
@@ -71,7 +75,17 @@ def same(run: Run) -> tuple[object, ...]:
         None if isinstance(run.runtime, Missing) else run.runtime.name,
         _model(run.model),
         _load(run.load),
+        _sides(run) if run.kind is RunKind.CONTRACT else (),
     )
+
+
+def release(run: Run) -> str:
+    """Name the release that ran; '' where the run does not know it."""
+    return "" if isinstance(run.runtime, Missing) or isinstance(run.runtime.version, Missing) else run.runtime.version
+
+
+def _sides(run: Run) -> tuple[object, ...]:
+    return tuple((arm.name, arm.role, tuple(sorted(arm.settings.items()))) for arm in run.arms)
 
 
 def _model(model: ModelFacts | Missing) -> tuple[object, ...]:

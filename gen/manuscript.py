@@ -61,7 +61,8 @@ class _Writer:
     def _block(self, node: SyntaxTreeNode) -> str:  # noqa: PLR0911 (one form for each kind of block)
         match node.type:
             case "heading":
-                return heading(int(node.tag[1]), self._inline(node.children), self._anchor(_plain(node)))
+                # The page has one title, its own.
+                return heading(max(2, int(node.tag[1])), self._inline(node.children), self._anchor(_plain(node)))
             case "paragraph":
                 return self._inline(node.children)
             case "fence" | "code_block":

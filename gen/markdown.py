@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NewType
 from urllib.parse import urlsplit
 
@@ -73,26 +73,33 @@ def span(label: Markdown, *classes: str, title: str = "") -> Markdown:
     return Markdown(f'<span class="{" ".join(classes)}"{tip}>{label}</span>')
 
 
+def sifted(label: Markdown, *, sort: str = "", facet: str = "") -> Markdown:
+    """Tell the script that sorts and filters tables what a cell counts as, where its words do not say it."""
+    marks = {name: value for name, value in (("sort", sort), ("facet", facet)) if value}
+    return Markdown(f"<span{_data(marks)}>{label}</span>") if marks else label
+
+
 def anchor(name: str) -> Markdown:
     """Put a target for links into a line."""
     return Markdown(f'<span id="{_attribute(name)}"></span>')
 
 
-def block(body: Markdown, *classes: str, tag: str = "div") -> Markdown:
-    """Wrap blocks in an element whose content is still Markdown."""
-    return Markdown(f'<{tag} class="{" ".join(classes)}" markdown="1">\n\n{body.strip()}\n\n</{tag}>\n')
+def block(body: Markdown, *classes: str, tag: str = "div", **data: str) -> Markdown:
+    """Wrap blocks in an element whose content is still Markdown; `data` is what scripts read of it."""
+    return Markdown(f'<{tag} class="{" ".join(classes)}"{_data(data)} markdown="1">\n\n{body.strip()}\n\n</{tag}>\n')
 
 
-def details(summary: Markdown, body: Markdown, *classes: str, searched: bool = True) -> Markdown:
+def details(summary: Markdown, body: Markdown, *classes: str, **data: str) -> Markdown:
     """Fold blocks under one line; they open without a script. The line itself holds no link: it is what is pressed.
 
-    What nobody would search for by its words, such as rows of samples, stays out of the index of the search.
+    With `search_exclude=""` the search passes over them, as it should over bare samples.
     """
     if "](" in summary or "<a " in summary:
         raise ValueError(f"a summary without links: {summary!r}")
     kind = f' class="{" ".join(classes)}"' if classes else ""
-    kind += "" if searched else " data-search-exclude"
-    return Markdown(f'<details{kind} markdown="1">\n<summary>{summary}</summary>\n\n{body.strip()}\n\n</details>\n')
+    return Markdown(
+        f'<details{kind}{_data(data)} markdown="1">\n<summary>{summary}</summary>\n\n{body.strip()}\n\n</details>\n'
+    )
 
 
 def heading(level: int, label: Markdown, name: str) -> Markdown:
@@ -130,5 +137,9 @@ def _escape(value: str) -> str:
     return _LINE_START.sub(lambda match: f"{match[1]}&#{ord(match[2])};", escaped)
 
 
+def _data(values: Mapping[str, str]) -> str:
+    return "".join(f' data-{name.replace("_", "-")}="{_attribute(value)}"' for name, value in values.items())
+
+
 def _attribute(value: str) -> str:
-    return html.escape(visible(value), quote=True).translate({ord(c): f"&#{ord(c)};" for c in "\\`*_{}[]()|\n"})
+    return html.escape(visible(value), quote=True).translate({ord(c): f"&#{ord(c)};" for c in "\\`*_{}[]()|\r\n"})

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gen.assessment import Assessment, Cell
+from gen.techniques.wording import amount
+
+# As `Assessment.key` compares them.
+_COUNTED: tuple[tuple[str, Callable[[Assessment], Mapping[str, object]]], ...] = (
+    ("price", lambda side: {conflict.id: True for conflict in side.conflicts}),
+    ("service", lambda side: {cell.service: (_words(cell), sorted(cell.drift)) for cell in side.cells}),
+    ("fact", lambda side: {fact.id: fact.value for fact in side.all_facts()}),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +27,21 @@ class Move:
 def moves(before: Assessment, after: Assessment) -> tuple[Move, ...]:
     """List what change detection sees: state, decision, next step, conflicts, cells, facts; empty when the keys are equal."""
     return tuple(_moves(before, after))
+
+
+def gist(before: Assessment, after: Assessment) -> str:
+    """Say in a few words what moved: 'next step, 3 facts'; empty when the keys are equal."""
+    told = [
+        f"{what} {old.value} → {new.value}"
+        for what, old, new in (("state", before.state, after.state), ("decision", before.decision, after.decision))
+        if old is not new
+    ]
+    told += ["next step"] if before.next_step != after.next_step else []
+    for unit, parts in _COUNTED:
+        old_parts, new_parts = parts(before), parts(after)
+        number = sum(old_parts.get(name) != new_parts.get(name) for name in old_parts.keys() | new_parts.keys())
+        told += [amount(number, unit)] if number else []
+    return ", ".join(told)
 
 
 def _moves(before: Assessment, after: Assessment) -> Iterator[Move]:

@@ -1,31 +1,42 @@
-"""What a contract run proves, for a reviewer who believes nothing: its conditions, its numbers, and its noise."""
+"""What a contract run proves, for a reviewer who believes nothing: its numbers, their noise, and what they come to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
-from gen.arrival import host_facts
+from gen.circumstances import circumstances
 from gen.comparability import Side, sides_of
-from gen.comparison_text import bounds, gate, noise_words, ratio, why
+from gen.comparison_text import bounds, counts, gate_words, noise_words, ratio, why
 from gen.contract import QUANTITIES
 from gen.judgement import Judgement, judge_run
-from gen.prose import bullets, prose, sentence, table
+from gen.noise import Noise
+from gen.prose import bullets, prose, table
 from gen.spread import Spread, quantity, spread
-from gen.techniques.wording import capital
+from gen.techniques.wording import listing
 from gen.verdict import Comparison
-from probes.evidence import Missing, Run, RunKind
+from gen.words import Verdict
+from probes.evidence import Run, RunKind
 from probes.fleet import Gates
+
+_FURTHER = {
+    "oom_rate": "Out of memory",
+    "stalled_streams": "Stalled streams",
+    "device_resets": "Device resets",
+    "attempts_per_request": "Attempts per request",
+}
+# Units that the title of a row has said already.
+_COUNTED = frozenset({"requests", "resets", "attempts"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """How a run with two sides was made, and a table of what it measured and how much each quantity moves by itself."""
+    """How a run with two sides was made, what it comes to, and a table of what it measured and of its noise."""
 
     run: str
     conditions: str
+    verdict: str
     numbers: str
 
 
@@ -36,102 +47,69 @@ def newest_proof(runs: Iterable[Run], gates: Gates) -> Proof | None:
     if run is None:
         return None
     judged = judge_run(run, gates)
-    return Proof(run=run.id, conditions=bullets([*_conditions(run, judged)]), numbers=_numbers(judged))
+    return Proof(
+        run=run.id,
+        conditions=bullets([*circumstances(run, judged)]),
+        verdict=f"Over all: **{judged.verdict.value}** ({counts(judged)}).",
+        numbers=_numbers(judged, gates),
+    )
 
 
-def _conditions(run: Run, judged: Judgement) -> Iterator[str]:
-    alike = judged.likeness
-    yield f"Under test: {'; '.join(prose(str(one)) for one in alike.under_test) or 'nothing, the same thing twice'}."
-    if alike.apart:
-        yield f"Also different, which bars a verdict: {'; '.join(prose(str(one)) for one in alike.apart)}."
-    else:
-        yield "Nothing else that is known of the two sides differs."
-    if alike.unknown:
-        yield f"Not known of both sides, and so not compared: {', '.join(alike.unknown)}."
-    own = run.native.get("contract")
-    told = own if isinstance(own, dict) else {}
-    order = told.get("order")
-    by_turns = sentence(capital(order)) if isinstance(order, str) and order else "The sides were measured by turns."
-    yield f"{by_turns} One sample is one round, not one request."
-    yield f"Load: {sentence(_load(run))}"
-    yield f"Where: {sentence(_machine(run))}"
-    yield f"Engine: {sentence(_engine(run))}"
-    yield from map(sentence, _remarks(told))
-
-
-def _load(run: Run) -> str:
-    load = run.load
-    if isinstance(load, Missing):
-        return f"{load.missing.value}: {load.detail}"
-    prompt = load.prompt_tokens
-    tokens = "" if isinstance(prompt, Missing) or not prompt else f", prompts of {_range(prompt)} tokens"
-    warm = f"{load.requests} requests after {load.warmup_requests} to warm up"
-    return f"{load.schedule}; {warm}{tokens}, answers of at most {load.max_tokens}; prompt set {load.prompt_set_sha256[:12]}"
-
-
-def _range(values: tuple[int, ...]) -> str:
-    low, high = min(values), max(values)
-    return str(low) if low == high else f"{low} to {high}"
-
-
-def _machine(run: Run) -> str:
-    device = run.device
-    on = "" if isinstance(device, Missing) else f", device {device.name} ({device.full_name})"
-    return f"{host_facts(run.server)}{on}"
-
-
-def _engine(run: Run) -> str:
-    runtime, model = run.runtime, run.model
-    engine = runtime.missing.value if isinstance(runtime, Missing) else f"{runtime.name} {_known(runtime.version)}"
-    if isinstance(model, Missing):
-        return f"{engine}, model {model.missing.value}"
-    return f"{engine} with {model.id}, weights {_known(model.quantization)}"
-
-
-def _known(value: str | Missing) -> str:
-    return f"({value.missing.value})" if isinstance(value, Missing) else value
-
-
-def _remarks(told: Mapping[str, JsonValue]) -> Iterator[str]:
-    for name, lead in (("rounds_left_out", "Rounds left out: "), ("notes", "")):
-        found = told.get(name)
-        if isinstance(found, list) and found:
-            yield f"{lead}{'; '.join(map(str, found))}"
-
-
-def _numbers(judged: Judgement) -> str:
+def _numbers(judged: Judgement, gates: Gates) -> str:
+    """Write the table, under what all of its rows have in common, so that a row holds its numbers alone."""
+    rounds = _commonest(judged)
+    alone = [row for row in judged.further if row.verdict is not Verdict.SAME]
     noise = judged.noise
-    head = ("Metric", "Baseline", "Candidate", "Candidate is", "Verdict", "Moves by itself", "Would be told")
-    rows = []
-    named = [(QUANTITIES[metric].title, row, noise.get(metric)) for metric, row in judged.rows.items()]
-    named += [(row.metric, row, None) for row in judged.further]
-    for title, row, own in named:
-        moves, told = ("", "") if own is None else noise_words(own, row.unit)
-        rows.append(
-            (
-                prose(title),
-                _side(judged.baseline, row, row.baseline),
-                _side(judged.candidate, row, row.candidate),
-                prose(ratio(row)),
-                _verdict(row),
-                prose(moves),
-                prose(told),
-            )
-        )
-    return table(head, rows)
+    rows = [_row(judged, QUANTITIES[metric].title, row, noise.get(metric), rounds) for metric, row in judged.rows.items()]
+    rows += [_row(judged, _FURTHER.get(row.metric, row.metric), row, None, rounds) for row in alone]
+    lead = [f"Median and 95 % interval{f' of {rounds} rounds a side' if rounds else ''}.", f"Gates: {gate_words(gates)}."]
+    lead += ["*Candidate is* spans what the two intervals allow; *noise* is how far a side moves by itself."]
+    same = [row for row in judged.further if row.verdict is Verdict.SAME]
+    rest = f"\n\nThe same on both sides: {listing(map(_alike, same))}." if same else ""
+    head = ("Metric", "Baseline", "Candidate", "Candidate is", "Verdict", "Noise", "A verdict takes")
+    return f"{' '.join(lead)}\n\n{table(head, rows)}{rest}"
 
 
-def _side(side: Side, row: Comparison, found: Spread | None) -> str:
+def _commonest(judged: Judgement) -> int:
+    sizes = Counter(side.n for row in judged.rows.values() for side in (row.baseline, row.candidate) if side is not None)
+    return sizes.most_common(1)[0][0] if sizes else 0
+
+
+def _row(judged: Judgement, title: str, row: Comparison, own: Noise | None, rounds: int) -> tuple[str, ...]:
+    moves, takes = ("", "") if own is None else noise_words(own, row.unit)
+    return (
+        prose(title),
+        _side(judged.baseline, row, row.baseline, rounds),
+        _side(judged.candidate, row, row.candidate, rounds),
+        prose(ratio(row)) or "-",
+        f"**{row.verdict.value}**" + (f": {prose(doubt)}" if (doubt := _doubt(row)) else ""),
+        prose(moves.removesuffix(" of the median")) or "-",
+        prose(takes.removeprefix("a change by ")) or "-",
+    )
+
+
+def _doubt(row: Comparison) -> str:
+    """Say why there is no plainer verdict; a reason that both cells before it give is not given again."""
+    doubt = why(row)
+    return doubt.partition(": ")[2] if row.verdict is Verdict.NOT_MEASURED and ": " in doubt else doubt
+
+
+def _alike(row: Comparison) -> str:
+    title = _FURTHER.get(row.metric, row.metric).casefold()
+    if row.baseline is None:
+        return prose(title)
+    return prose(f"{title} {quantity(row.baseline.median, '' if row.unit in _COUNTED else row.unit)}")
+
+
+def _side(side: Side, row: Comparison, found: Spread | None, rounds: int) -> str:
     metric = side.metric(row.metric)
     if found is None and metric is not None and metric.samples:
         found = spread(metric.samples, metric.per)
     if found is None:
         return "none" if metric is None or metric.missing is None else f"*{metric.missing.missing}*"
-    interval, kind = bounds(found, row.unit), "95 % interval" if found.bounds_median else "range"
-    size = f"{kind} {interval}, n = {found.n}" if interval else f"n = {found.n}"
-    return f"{prose(quantity(found.median, row.unit))} ({size})"
-
-
-def _verdict(row: Comparison) -> str:
-    doubt = why(row)
-    return f"**{row.verdict.value}**, gate {gate(row)}" + (f"; {prose(doubt)}" if doubt else "")
+    interval = bounds(found, row.unit)
+    aside: Sequence[str] = [
+        *([interval if found.bounds_median else f"range {interval}"] if interval else []),
+        *([f"n = {found.n}"] if found.n != rounds else []),
+    ]
+    return prose(quantity(found.median, row.unit)) + (f" ({', '.join(aside)})" if aside else "")

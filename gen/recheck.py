@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from typing import get_args
 
 from gen.assess import scopes, view
 from gen.corpus import Corpus
 from gen.drift import fleet_view
 from gen.knowledge import Checked, Engine, Knowledge
+from gen.knowledge.schema import DeviceKind, Foreign, Known, KnownConflict, Supports
 from gen.versions import known_version, parse_version
 from gen.view import FLEET, RELEASE, ServiceView, View
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A release of a runtime that a service was seen to run, or is declared to."""
+    """A release of a runtime that a service was seen to run, or is declared to; `kinds` are the devices it may run on."""
 
     scope: str
     service: str
     title: str
     engine: Engine
     version: str
+    kinds: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,14 @@ def _running(seen: View) -> Iterator[Running]:
     for service in seen.services:
         version = _version(service)
         if service.engine is not None and version is not None:
-            yield Running(scope=seen.scope, service=service.name, title=service.title, engine=service.engine, version=version)
+            yield Running(
+                scope=seen.scope,
+                service=service.name,
+                title=service.title,
+                engine=service.engine,
+                version=version,
+                kinds=frozenset(kind for kind in get_args(DeviceKind) if seen.runs_on(service, (kind,))),
+            )
 
 
 def _version(service: ServiceView) -> str | None:
@@ -66,7 +76,7 @@ def _version(service: ServiceView) -> str | None:
 def _of_service(knowledge: Knowledge, by: Running, on: date) -> Iterator[Unverified]:
     release = known_version(by.version)
     for known in knowledge.of_engine(by.engine):
-        if not knowledge.applies(known, by.engine, by.version, on):
+        if not knowledge.applies(known, by.engine, by.version, on) or not _concerns(known, by):
             continue
         checked = knowledge.checked_for(known, by.engine)
         if release is None or checked.release is None or parse_version(checked.release) < release:
@@ -75,3 +85,11 @@ def _of_service(knowledge: Knowledge, by: Running, on: date) -> Iterator[Unverif
     if release is not None and newest is not None and parse_version(newest.version) < release:
         checked = Checked(release=newest.version, source=newest.source)
         yield Unverified(id=f"releases/{by.engine}", checked=checked, comparable=True, by=by)
+
+
+def _concerns(known: Known, by: Running) -> bool:
+    """Tell whether knowledge speaks of a kind of device that a service may run on: of a card nothing is owed on a CPU."""
+    if isinstance(known, Foreign):
+        return "gpu" in by.kinds
+    devices = known.devices if isinstance(known, Supports | KnownConflict) else ()
+    return not devices or not by.kinds.isdisjoint(devices)

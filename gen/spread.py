@@ -11,6 +11,8 @@ from probes.evidence import Metric, Per
 
 CONFIDENCE = 0.95
 FEWEST_FOR_P95 = 20
+# Units that are things: of one there is no more than one.
+_COUNTED = frozenset({"attempts", "bytes", "preemptions", "requests", "resets", "sequences", "tokens"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,8 @@ def percentile(samples: Sequence[float], share: float) -> float:
 def quantity(value: float, unit: str) -> str:
     """Write a number with its unit, in the multiple of the unit that reads best."""
     factor, shown = multiple(value, unit)
-    return f"{_digits(value / factor)} {shown}".strip()
+    digits = _digits(value / factor)
+    return f"{digits} {shown.removesuffix('s') if digits == '1' and shown in _COUNTED else shown}".strip()
 
 
 def multiple(value: float, unit: str) -> tuple[float, str]:

@@ -12,6 +12,9 @@ import pandas as pd
 
 from gen.markdown import Markdown, block, span
 
+FEW = 8
+"""So many rows are seen at a glance; only more are worth a filter."""
+
 Group = tuple[str, ...]
 
 
@@ -46,15 +49,26 @@ def columns(*titles: str, numeric: Sequence[str] = ()) -> tuple[Column, ...]:
 
 
 def table(
-    head: Sequence[Column], rows: Sequence[Sequence[Markdown]], layout: Layout = Layout.CARDS, name: str = ""
+    head: Sequence[Column],
+    rows: Sequence[Sequence[Markdown]],
+    layout: Layout = Layout.CARDS,
+    name: str = "",
+    *,
+    facets: Sequence[str] | None = None,
 ) -> Markdown:
     """Write a table whose cells are all filled.
 
     Numbers come as text: a table of numbers would turn 2026.20 into 2026.2 and a missing value into nan.
+    With `facets` a long table can be searched and sorted where scripts run (docs/assets/tables.js), and those columns,
+    named by their titles, each offer their values to choose from. `gen.markdown.sifted` says what a cell sorts or counts
+    as where its words do not. Rows in an order that tells something, such as a contract, go without.
 
     Raises:
-        ValueError: a row of another width or a blank cell, both mistakes of the calling page.
+        ValueError: a row of another width, a blank cell or an unknown facet, all mistakes of the calling page.
     """
+    titles = [column.title for column in head]
+    if unknown := set(facets or ()) - set(titles):
+        raise ValueError(f"facets are titles of columns, not {sorted(unknown)}")
     for row in rows:
         if len(row) != len(head):
             raise ValueError(f"{len(head)} cells in each row, not {len(row)}: {row!r}")
@@ -64,7 +78,10 @@ def table(
             raise ValueError(f"cells on one line and without a bare pipe: {row!r}")
     cells = [[_labelled(cell, column, layout) for cell, column in zip(row, head, strict=True)] for row in rows]
     written = "\n".join(_lines(head, cells))
-    return block(Markdown(written), "table", layout.value, *([name] if name else []))
+    sifting = {}
+    if facets is not None and len(rows) > FEW:
+        sifting["facets"] = " ".join(str(titles.index(Markdown(facet))) for facet in facets)
+    return block(Markdown(written), "table", layout.value, *([name] if name else []), **sifting)
 
 
 def summed(groups: Sequence[Group], days: Sequence[date], valid: Sequence[bool]) -> Iterator[Summed]:

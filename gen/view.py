@@ -237,8 +237,12 @@ class View:
                 continue
             alike = likeness(*both)
             changed = tuple(one.name for one in alike.under_test)
+            if alike.why_not or not changed or not switches.issuperset(changed):
+                continue
+            if any(name not in side.settings for name in changed for side in both):
+                continue  # what a side does not name is at its default, and of that nobody says whether it is off
             off = [all(self._off(service, name, side.settings[name]) for name in changed) for side in both]
-            if alike.why_not or not changed or not switches.issuperset(changed) or off[0] is off[1]:
+            if off[0] is off[1]:
                 continue
             # Whichever side was called the baseline: the verdict is about switching on.
             one, two = both if off[0] else both[::-1]

@@ -21,7 +21,7 @@ from gen.planners import decode_roofline, kv_capacity, parallelism, speculation
 from gen.planners.plan import Plan, Span, Worked
 from gen.techniques import RULES
 from gen.techniques.grounds import bench_told, prices
-from gen.techniques.wording import runtime_title, speaks_for
+from gen.techniques.wording import listing, runtime_title, speaks_for
 from gen.verdict import compare
 from gen.view import LOCAL, Bench, ServiceView, Sighting, View, shown
 from probes.errors import UsageError
@@ -44,6 +44,11 @@ class Change:
     before: Sighting | None
     unchecked: str
     not_in_release: str
+
+    @property
+    def so_already(self) -> bool:
+        """Tell whether it is known to run with this value."""
+        return self.before is not None and same_value(self.before.value, self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +232,10 @@ def _unknown(changes: Iterable[Change], capacity: Plan, drafting: Plan) -> Itera
     """Say what a result about the KV cache or about a draft lacks, where a change bears on it."""
     gaps = capacity.gaps if any(change.known.role in _SIZING for change in changes) else ()
     gaps += drafting.gaps if _drafts(changes) else ()
-    yield from dict.fromkeys(f"{gap.name}: {gap.fill}" for gap in gaps)
+    ways: dict[str, dict[str, None]] = {}
+    for gap in gaps:
+        ways.setdefault(gap.fill, {})[gap.name] = None
+    yield from (f"{listing(names)}: {fill}" for fill, names in ways.items())
 
 
 def _shifted(plans: Iterable[tuple[Plan, Plan]]) -> Iterator[Shifted]:
@@ -328,7 +336,9 @@ def _roll_back(changes: Iterable[Change]) -> Iterator[str]:
             default = f", which leaves it at its default ({own})" if own else ""
             yield f"take {change.control} out again{default}"
         else:
-            yield f"set {change.control} back to {shown(change.before.value)} ({change.before.said(dated=True)})"
+            before = change.before
+            kind = "the default" if before.default_of else before.kind.value
+            yield f"set {change.control} back to {shown(before.value)} ({kind}, {before.date})"
 
 
 def _ways(known: Control) -> str:

@@ -14,7 +14,7 @@ from probes.micro.catalogue import Extent, of_extent
 from probes.workloads.catalogue import WORKLOADS, of_subject
 
 EMBEDDED = "embedded"
-_DEVICE_S = {Extent.QUICK: 65, Extent.CORE: 240, Extent.WHOLE: 310}
+_DEVICE_S = {Extent.QUICK: 65, Extent.CORE: 240, Extent.WHOLE: 330}
 
 
 class Part(StrEnum):

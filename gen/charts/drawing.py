@@ -15,6 +15,7 @@ from gen.markdown import Markdown, visible
 
 # Narrow enough to be read on a phone at its own size; wide screens set charts side by side.
 WIDTH, ROW_HEIGHT, TOP, BOTTOM, LEFT, RIGHT = 340, 46, 6, 40, 12, 14
+PLOT_WIDTH = WIDTH - LEFT - RIGHT
 MAX_LABEL = 48
 
 # Colours that nothing else uses stand for roles; the style sheet gives each role its colour per theme.
@@ -24,8 +25,10 @@ _ROLES = {
     "#030303": "var(--chart-first,#4b5a75)",
     "#040404": "var(--chart-second,#0b7285)",
     "#050505": "var(--chart-line,#c9ced6)",
+    "#060606": "var(--chart-third,#8a5a00)",
+    "#070707": "var(--chart-fourth,#7b3f8c)",
 }
-INK, QUIET, FIRST, SECOND, LINE = _ROLES
+INK, QUIET, FIRST, SECOND, LINE, THIRD, FOURTH = _ROLES
 
 Mark = dict[str, float | str]
 
@@ -39,26 +42,43 @@ class Chart:
 
 
 def figure(chart: Chart, caption: Markdown) -> Markdown:
-    """Place a chart in a page. Its labels stay out of the search index: the table beside it holds them."""
-    return Markdown(f'<figure class="chart" data-search-exclude>{chart.svg}<figcaption>{caption}</figcaption></figure>\n')
+    """Place a chart in a page, with what it says in words for those who do not see it.
+
+    Its labels stay out of the search index: the table beside it holds them.
+    """
+    told = html.escape(" ".join(chart.alternative.split()))
+    svg = chart.svg.replace("</title>", f"</title><desc>{told}</desc>", 1)
+    return Markdown(f'<figure class="chart" data-search-exclude>{svg}<figcaption>{caption}</figcaption></figure>\n')
 
 
 def row_frame(rows: int) -> tuple[alt.Axis, alt.Y, alt.Scale]:
     """Give what all charts of rows have in common: the axis below, the place of each row, a scale from zero."""
     y_scale = alt.Scale(domain=[-0.62, rows - 0.38], reverse=True, zero=False, nice=False)
-    axis = alt.Axis(
-        tickCount=4, grid=True, gridColor=LINE, gridDash=[2, 3], domainColor=LINE, tickColor=LINE,
+    return axis(), alt.Y("row:Q", scale=y_scale, axis=None), alt.Scale(zero=True, nice=True)
+
+
+def axis() -> alt.Axis:
+    """Draw an axis as all charts do: quiet, with a grid, and labels that nobody has to measure."""
+    return alt.Axis(
+        tickCount=4, grid=True, gridColor=LINE, gridDash=[2, 3], domainColor=LINE, tickColor=LINE, labelOverlap=False,
         labelColor=QUIET, titleColor=QUIET, labelFontSize=11, titleFontSize=11, titleFontWeight="normal", labelFlush=False,
     )  # fmt: skip
-    return axis, alt.Y("row:Q", scale=y_scale, axis=None), alt.Scale(zero=True, nice=True)
 
 
 def laid_out(layers: list[alt.Chart], rows: int) -> str:
-    # No automatic size and no measured text: fonts differ from machine to machine, bytes must not.
+    """Lay charts of rows out."""
+    return sized(layers, rows * ROW_HEIGHT)
+
+
+def sized(layers: list[alt.Chart], height: int, *, left: int = LEFT, top: int = TOP, bottom: int = BOTTOM) -> str:
+    """Put layers on a ground of one width.
+
+    No automatic size and no measured text: fonts differ from machine to machine, bytes must not.
+    """
     chart = alt.layer(*layers).properties(
-        width=WIDTH - LEFT - RIGHT,
-        height=rows * ROW_HEIGHT,
-        padding={"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM},
+        width=WIDTH - left - RIGHT,
+        height=height,
+        padding={"left": left, "right": RIGHT, "top": top, "bottom": bottom},
         autosize=alt.AutoSizeParams(type="none"),
         background="transparent",
     )
@@ -82,6 +102,12 @@ def rendered(spec: str, title: str) -> str:
     return opening + heading + drawn[drawn.index(">") + 1 :]
 
 
-def shortened(label: str) -> str:
-    shown = visible(label)
-    return shown if len(shown) <= MAX_LABEL else shown[: MAX_LABEL - 1] + "…"
+def beside(word: str) -> int:
+    """Count the letters that a row has left for its label beside a bold word at its end."""
+    return int((PLOT_WIDTH - 7.6 * len(word) - 8) / 6.4)
+
+
+def shortened(label: str, most: int = MAX_LABEL) -> str:
+    """Cut a label to what fits on its line; the renderer is native code that a control character would end."""
+    shown = " ".join(visible(label).split())
+    return shown if len(shown) <= most else shown[: most - 1] + "…"

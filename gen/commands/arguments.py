@@ -110,7 +110,7 @@ def parser() -> Parser:
         "--base", required=True, metavar="BASE", help="a commit, branch or tag, or a folder with another checkout"
     )
 
-    schema = _command(commands, "schema", reports.schema, "show the JSON Schema of fleet.yml, evidence or front matter")
+    schema = _command(commands, "schema", reports.schema, "show the JSON Schema of what people write or the site publishes")
     schema.add_argument("name", nargs="?", choices=tuple(reports.SCHEMAS), metavar="KIND", help=f"{', '.join(reports.SCHEMAS)}")
     schema.add_argument("--out", metavar="DIR", help="write all of them into this folder instead")
 

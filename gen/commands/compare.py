@@ -13,7 +13,7 @@ from rich.text import Text
 
 from gen.commands.call import Call, Outcome
 from gen.comparability import Difference
-from gen.comparison_text import bounds, noise_words, ratio, why
+from gen.comparison_text import bounds, counts, gate_words, noise_words, ratio, why
 from gen.contract import QUANTITIES
 from gen.corpus import Corpus, read_corpus
 from gen.judgement import Judgement, judge_run, judge_runs
@@ -103,20 +103,6 @@ def lines(one: Judgement, gates: Gates) -> Iterator[str]:
             if more
             else "No affordable number of repetitions would settle all of it at this noise"
         )
-
-
-def counts(one: Judgement) -> str:
-    """Count the verdicts over the eight quantities."""
-    rows = [row.verdict for row in one.rows.values()]
-    return ", ".join(f"{rows.count(verdict)} {verdict.value}" for verdict in Verdict if verdict in rows)
-
-
-def gate_words(gates: Gates) -> str:
-    """Write the gates in force."""
-    return (
-        f"{gates.latency_percent:g} % for times, memory and power, {gates.throughput_percent:g} % for rates, "
-        f"{quantity(gates.error_rate, 'ratio')} for errors, {gates.quality_points:g} points for quality"
-    )
 
 
 def side(spread: Spread | None, unit: str) -> str:

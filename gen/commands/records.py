@@ -157,7 +157,7 @@ def new(call: Call) -> Outcome:
     corpus, title = _sound(call.root), call.arguments.title
     name = titled_name(call.today, title)
     if not title.strip() or title != " ".join(title.split()):
-        raise UsageError(f"TITLE: is {title!r}; expected one line of text")
+        raise UsageError(f"TITLE: is {title!r}; expected one line of words with one space between them")
     record = Record(
         name=name,
         title=title,

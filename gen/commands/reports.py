@@ -21,6 +21,7 @@ from gen.drift import drifts
 from gen.findings import DUE, Severity, as_annotation, as_json, as_markdown
 from gen.markdown import visible
 from gen.output import write_pages
+from gen.published import PublishedEvidence, PublishedMatrix
 from gen.records.record import FrontMatter
 from gen.records.shelf import Shelf, read_shelf
 from gen.words import TECHNIQUE_TITLES, Status
@@ -30,7 +31,13 @@ from probes.files import write_atomic
 from probes.fleet import Fleet
 
 DRIFTS_SHOWN = 12
-SCHEMAS: dict[str, type[BaseModel]] = {"fleet": Fleet, "run": Run, "record": FrontMatter}
+SCHEMAS: dict[str, type[BaseModel]] = {
+    "fleet": Fleet,
+    "run": Run,
+    "record": FrontMatter,
+    "matrix": PublishedMatrix,
+    "evidence": PublishedEvidence,
+}
 
 
 def write_site(call: Call) -> Outcome:

@@ -82,6 +82,8 @@ def _opening(found: Consequence) -> Iterator[Text]:
     for one in found.changes:
         before = "not known" if one.before is None else one.before.said(dated=True)
         yield Text(visible(f"  {one.control}: {before} -> {shown(one.value)}"))
+        if one.so_already:
+            yield Text("    It runs so already: nothing would change")
         if one.not_in_release:
             yield Text(visible(f"    Not in this release: {one.not_in_release}"))
         elif one.unchecked:
@@ -118,7 +120,7 @@ def _lines(found: Consequence) -> Iterator[Text]:
     yield from _section("Prices that would go", [_told(one) for one in found.gone_prices], "none")
     yield from _section("Prices of the technique that stand", [_told(one) for one in found.standing_prices], "none")
     shifted = [f"{one.name}: {_said(one.before)} -> {_said(one.after)}" for one in found.shifted]
-    standing = [f"{one.name}: {one.span.said()}" for one in found.standing]
+    standing = [f"{one.name}: {_said(one.span)}" for one in found.standing]
     yield from _section("Planners", [*shifted, *standing, *(f"missing: {one}" for one in found.unknown)], "no result moves")
     yield from _section("Evidence", list(_evidence(found)), "no run of this checkout has tried it")
     yield from _section("Measure it first", found.measure, "")
@@ -150,7 +152,11 @@ def _told(price: Conflict) -> str:
 
 
 def _said(span: Span | None) -> str:
-    return "cannot be worked out" if span is None else span.said()
+    if span is None:
+        return "cannot be worked out"
+    # Only what is left of something can be below nothing.
+    short = ", so it does not fit" if span.high < 0 else ", so it may not fit" if span.low < 0 else ""
+    return f"{span.said()}{short}"
 
 
 def _span(span: Span | None) -> JsonValue:
@@ -163,6 +169,7 @@ def _change(one: Change) -> JsonValue:
         "before": None if one.before is None else one.before.value,
         "known": None if one.before is None else one.before.kind.value,
         "after": one.value,
+        "so_already": one.so_already,
         "checked": not one.unchecked,
         "not_in_release": one.not_in_release or None,
         "limits": list(one.known.limits),

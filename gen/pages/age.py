@@ -9,7 +9,7 @@ from datetime import date
 from gen import paths
 from gen.knowledge import Control, Engine
 from gen.knowledge.schema import ENGINE_TITLES, Known, TechniqueEntry
-from gen.markdown import Markdown, anchor, line, link, paragraphs, sentence, span, text
+from gen.markdown import Markdown, anchor, line, link, paragraphs, sentence, sifted, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.controls import path_of, reading_word
 from gen.pages.marks import dated, unverified
@@ -48,8 +48,13 @@ def pages(atlas: Atlas) -> Iterator[Page]:
 
     body = [
         (
-            line(anchor(f"age-{entry.id}"), link(text(entry.kind), paths.relative(entry.place, HERE)), entry.said, by=" "),
-            text(", ".join(ENGINE_TITLES[engine] for engine in entry.engines) or "any runtime"),
+            line(
+                anchor(f"age-{entry.id}"),
+                sifted(link(text(entry.kind), paths.relative(entry.place, HERE)), facet=entry.kind),
+                entry.said,
+            ),
+            line(*(sifted(text(title), facet=title) for title in map(ENGINE_TITLES.__getitem__, entry.engines)), by=", ")
+            or text("any runtime"),
             line(dated(entry.checked, atlas.today, limit), span(text(entry.how), "note")),
             _source(atlas, entry.source),
             _checked_for(entry),
@@ -69,7 +74,9 @@ def pages(atlas: Atlas) -> Iterator[Page]:
     yield Page(
         path=HERE,
         title="Knowledge by age",
-        body=paragraphs(intro, table(head, body, Layout.CARDS, "knowledge")),
+        body=paragraphs(
+            intro, table(head, body, Layout.CARDS, "knowledge", facets=("What is known", "Runtime", "Where it runs"))
+        ),
         trail=(("Matrix", "index.md"), ("Knowledge", "knowledge/index.md")),
         siblings=True,
         contents=False,
@@ -145,4 +152,4 @@ def _standing(entry: _Entry) -> Markdown:
     if not entry.unverified:
         return span(text("nothing newer is seen to run"), "note")
     titles = ", ".join(dict.fromkeys(one.by.title for one in entry.unverified))
-    return line(unverified(entry.unverified), span(text(titles), "note"), by="<br>")
+    return sifted(line(unverified(entry.unverified), span(text(titles), "note"), by="<br>"), facet="a newer release runs")

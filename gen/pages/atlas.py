@@ -19,15 +19,16 @@ from gen.drift import Drift, drifts, fleet_view
 from gen.findings import Finding
 from gen.history import History, history, same
 from gen.knowledge import Claim, Engine
-from gen.markdown import Markdown, code, external, link, text
+from gen.markdown import Markdown, code, external, line, link, span, text
 from gen.pages import citations
+from gen.past import Day, days
 from gen.planners import PLANS
 from gen.planners.plan import Plan
 from gen.recheck import Unverified, running, unverified
 from gen.records import Record
 from gen.view import FLEET, LOCAL, ServiceView, View
 from gen.words import Status
-from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, slug
+from probes.evidence import Endpoint, FleetScope, LocalScope, Missing, Run, RunKind, Technique, slug
 
 K = TypeVar("K", bound=Hashable)
 
@@ -54,9 +55,30 @@ class Atlas:
         return tuple(sorted(every, key=lambda run: (run.started_at, run.id), reverse=True))
 
     @cached_property
+    def by_id(self) -> Mapping[str, Run]:
+        """Every run by its id."""
+        return {run.id: run for run in self.runs}
+
+    @cached_property
     def records(self) -> tuple[Record, ...]:
         """Every record, newest first."""
         return tuple(sorted(self.corpus.record_by_name.values(), key=lambda record: (record.date, record.name), reverse=True))
+
+    @cached_property
+    def _records_by_row(self) -> Mapping[tuple[Technique | None, str], tuple[Record, ...]]:
+        found: dict[tuple[Technique | None, str], list[Record]] = {}
+        for record in reversed(self.records):
+            found.setdefault((record.technique, record.scope), []).append(record)
+        return {row: tuple(some) for row, some in found.items()}
+
+    def records_of(self, technique: Technique, scope: str) -> tuple[Record, ...]:
+        """Give the records of one row of a matrix, oldest first."""
+        return self._records_by_row.get((technique, scope), ())
+
+    @cached_property
+    def past(self) -> Mapping[date, Day]:
+        """The days on which the matrix changed, oldest first."""
+        return {day.on: day for day in days(self.records, self.today)}
 
     @cached_property
     def scopes(self) -> tuple[str, ...]:
@@ -210,6 +232,12 @@ class Atlas:
     def record_paths(self) -> Mapping[str, str]:
         return {name: f"records/{file}.md" for name, file in paths.names(record.name for record in self.records).items()}
 
+    def scope_title(self, scope: str) -> Markdown:
+        """Name a scope: the fleet by its name, a machine by its own and marked as local."""
+        if scope == FLEET:
+            return text(self.corpus.fleet.name)
+        return line(text(self.client_alias(scope)), span(text("local"), "badge"))
+
     def scope_of(self, run: Run) -> str:
         """Name the scope that a run speaks for."""
         return FLEET if isinstance(run.scope, FleetScope) else f"{LOCAL}{run.scope.fingerprint}"
@@ -256,11 +284,15 @@ class Atlas:
 
     @cached_property
     def _alike(self) -> Mapping[Hashable, tuple[Run, ...]]:
-        return _grouped((same(run), run) for run in self.runs if run.kind is RunKind.MICRO and run.validity.valid)
+        return _grouped((same(run), run) for run in self.runs if run.validity.valid)
+
+    def alike(self, run: Run) -> tuple[Run, ...]:
+        """Give the valid runs that measured what a run did, newest first; itself among them if it is valid."""
+        return self._alike.get(same(run), ())
 
     def history(self, run: Run) -> History | None:
         """Hold a run against the one before it that measured the same thing."""
-        return history(run, self._alike.get(same(run), ()), self.corpus.fleet.policies.gates)
+        return history(run, self.alike(run), self.corpus.fleet.policies.gates)
 
     @cached_property
     def _aliases(self) -> Mapping[str, str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from gen import paths
 from gen.checklist import Answer, Subject, Tick, answers
 from gen.knowledge.review import Part
-from gen.markdown import NOTHING, Markdown, code, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, code, heading, line, link, paragraphs, sentence, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
-from gen.pages.marks import age_limit, dated, known
+from gen.pages.marks import age_limit, dated, known, legend
 from gen.pages.page import Page
 from gen.records import in_force
 from gen.tables import Layout, columns, table
@@ -31,10 +31,13 @@ def pages(atlas: Atlas) -> Iterator[Page]:
 
 
 def link_of(atlas: Atlas, spot: Spot, here: str) -> Markdown | None:
-    """Link to the review of a service; None for one that has none."""
-    if subject_of(atlas, spot) is None:
+    """Link to the review of a service with what is left of it; None for one that has none."""
+    subject = subject_of(atlas, spot)
+    if subject is None:
         return None
-    return link(text("review checklist"), paths.relative(_path(atlas, spot), here))
+    found = answers(subject)
+    ticked = span(text(f"{_ticked(found)} of {len(found)} boxes are ticked by facts"), "note")
+    return line(link(text("checklist"), paths.relative(_path(atlas, spot), here)), ticked)
 
 
 def subject_of(atlas: Atlas, spot: Spot) -> Subject | None:
@@ -73,7 +76,7 @@ def _index(atlas: Atlas, filled: dict[Spot, tuple[Answer, ...]]) -> Page:
     rows = [
         (
             link(text(_title(atlas, spot)), paths.relative(_path(atlas, spot), INDEX)),
-            text(f"{_ticked(found)} of {len(found)}"),
+            sifted(text(f"{_ticked(found)} of {len(found)}"), sort=f"{_ticked(found) / len(found):.4f}"),
             text(
                 ", ".join(part.value for part in Part if any(a.item.part is part and a.tick is None for a in found)) or "none"
             ),
@@ -85,34 +88,37 @@ def _index(atlas: Atlas, filled: dict[Spot, tuple[Answer, ...]]) -> Page:
         "the fact, how it is known and since when. What is open says what would fill it."
     )
     body = paragraphs(
-        intro, table(columns("Service", "Ticked", "Open in", numeric=["Ticked"]), rows, Layout.CARDS, "checklists")
+        intro, table(columns("Service", "Ticked", "Open in", numeric=["Ticked"]), rows, Layout.CARDS, "checklists", facets=())
     )
     return Page(path=INDEX, title="Review checklists", body=body, trail=(("Matrix", "index.md"),), contents=False)
 
 
 def _page(atlas: Atlas, spot: Spot, found: Sequence[Answer]) -> Page:
     here = _path(atlas, spot)
-    parts: list[Markdown] = [line(text(f"{_ticked(found)} of {len(found)} boxes are ticked."), atlas.service(here, spot))]
+    told = text(
+        f"{_ticked(found)} of {len(found)} boxes are ticked by facts; the others say what would fill them. The service:"
+    )
+    parts: list[Markdown] = [line(told, atlas.service(here, spot)), legend(here)]
     for part in Part:
         own = [answer for answer in found if answer.item.part is part]
         if own:
-            rows = [_row(atlas, answer, here) for answer in own]
+            rows = [_row(atlas, answer, spot, here) for answer in own]
             parts.append(heading(2, text(_TITLES[part]), part.value.replace(" ", "-")))
-            parts.append(table(columns("Box", "Asked", "Known"), rows, Layout.CARDS, "checklist"))
+            parts.append(table(columns("Box", "Asked", "Known"), rows, Layout.CARDS, "checklist", facets=("Box",)))
     trail = (("Matrix", "index.md"), ("Review checklists", INDEX))
     return Page(path=here, title=f"Review of {_title(atlas, spot)}", body=paragraphs(*parts), trail=trail)
 
 
-def _row(atlas: Atlas, answer: Answer, here: str) -> tuple[Markdown, ...]:
+def _row(atlas: Atlas, answer: Answer, spot: Spot, here: str) -> tuple[Markdown, ...]:
     asked = line(text(answer.item.text), span(code(answer.item.id), "note"), by="<br>")
     if answer.tick is None:
         run = code(answer.run) if answer.run else NOTHING
         rest = text(answer.fill) if answer.fill else NOTHING
         return span(text("open"), "absent"), asked, span(line(text("To fill it:"), run, rest), "note")
-    return span(text("ticked"), "ok"), asked, _fact(atlas, answer.tick, here)
+    return span(text("ticked"), "ok"), asked, _fact(atlas, answer.tick, spot, here)
 
 
-def _fact(atlas: Atlas, tick: Tick, here: str) -> Markdown:
+def _fact(atlas: Atlas, tick: Tick, spot: Spot, here: str) -> Markdown:
     record = next((one for one in atlas.records if one.name == tick.record), None)
     where = (
         atlas.run(here, tick.run, text("run"))
@@ -123,13 +129,19 @@ def _fact(atlas: Atlas, tick: Tick, here: str) -> Markdown:
         if tick.source in atlas.run_files
         else atlas.source(here, tick.source)
         if tick.source in atlas.corpus.knowledge.sources
-        else text(tick.source)
+        else _declared_at(atlas, tick, spot, here)
     )
     # A record has a day of its own by which it is looked at again.
     limit = None if record else age_limit(tick.known, atlas.corpus.fleet.policies.freshness)
     return line(
         sentence(tick.text), span(line(known(tick.known), dated(tick.day, atlas.today, limit), where), "note"), by="<br>"
     )
+
+
+def _declared_at(atlas: Atlas, tick: Tick, spot: Spot, here: str) -> Markdown:
+    """Lead from a place in the inventory to the page that shows what it declares of the service."""
+    path = atlas.service_paths.get(spot)
+    return link(text(tick.source), paths.relative(f"{path}#settings", here)) if path else text(tick.source)
 
 
 def _ticked(found: Sequence[Answer]) -> int:

@@ -35,15 +35,17 @@ from gen.words import TECHNIQUE_TITLES
 from probes.evidence import Technique, slug
 
 HERE = "claims.md"
-_ORDER = (Relation.DISAGREES, Relation.AGREES, Relation.OTHER_CONDITIONS, Relation.NOT_MEASURED)
+_ORDER = (Relation.DISAGREES, Relation.EXCEEDS, Relation.AGREES, Relation.OTHER_CONDITIONS, Relation.NOT_MEASURED)
 _COUNTED = {
     Relation.DISAGREES: "not borne out by what was measured or reckoned here",
+    Relation.EXCEEDS: "better here than claimed",
     Relation.AGREES: "borne out",
     Relation.OTHER_CONDITIONS: "measured under other conditions",
     Relation.NOT_MEASURED: "not measured here",
 }
 _TONES = {
     Relation.AGREES: "good",
+    Relation.EXCEEDS: "good",
     Relation.DISAGREES: "alarm",
     Relation.OTHER_CONDITIONS: "part",
     Relation.NOT_MEASURED: "quiet",
@@ -63,11 +65,13 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         "lead",
     )
     rows = [_row(atlas, claim, answer) for claim, answer in found]
-    head = columns("Claim", "Source", "Said under", "Claimed", "Measured here", "Relation")
+    head = columns("Claim", "Relation", "Claimed", "Measured here", "Said under", "Source")
     yield Page(
         path=HERE,
         title="Claims against measurements",
-        body=paragraphs(intro, sentence(f"{len(found)} claims: {said}"), table(head, rows, Layout.STACK, "claims")),
+        body=paragraphs(
+            intro, sentence(f"{len(found)} claims: {said}"), table(head, rows, Layout.STACK, "claims", facets=("Relation",))
+        ),
         trail=(("Matrix", "index.md"),),
         description="What articles claim about inference tuning, beside what this repository measured",
         siblings=True,
@@ -82,9 +86,8 @@ def of_technique(atlas: Atlas, technique: Technique, here: str) -> Markdown:
         return NOTHING
     items = (
         line(
-            relation_chip(relation(found)),
+            relation_chip(relation(found), relative(f"{HERE}#{slug(claim.id)}", here)),
             sentence(claim.text),
-            link(text("claim"), relative(f"{HERE}#{slug(claim.id)}", here)),
         )
         for claim, found in mine
     )
@@ -110,13 +113,19 @@ def _row(atlas: Atlas, claim: Claim, found: Sequence[Answer]) -> tuple[Markdown,
         technique = link(text(TECHNIQUE_TITLES[claim.technique]), f"techniques/{claim.technique.value}.md")
     return (
         line(anchor(slug(claim.id)), sentence(claim.text)),
-        line(meta, technique, by="<br>"),
-        line(sentence(claim.conditions.text), _conditions(claim)),
+        relation_chip(relation(found)),
         line(text(claimed(claim.figure)), _beside(atlas, claim), by="<br>"),
         line(*(_answer(atlas, claim, answer) for answer in found), by="<br>")
         or line(span(text("nothing yet; it would take"), "absent"), code(claim.needs)),
-        relation_chip(relation(found)),
+        line(sentence(claim.conditions.text), _conditions(claim)),
+        line(meta, technique, by="<br>"),
     )
+
+
+def _measured_on(atlas: Atlas, run: str) -> Markdown:
+    known = atlas.by_id.get(run)
+    limit = atlas.corpus.fleet.policies.freshness.evidence_days
+    return dated(known.date, atlas.today, limit) if known else NOTHING
 
 
 def claimed(figure: Figure) -> str:
@@ -127,9 +136,10 @@ def claimed(figure: Figure) -> str:
     return low if figure.low == figure.high else f"{low} to {quantity(figure.high, figure.unit)}"
 
 
-def relation_chip(one: Relation) -> Markdown:
-    """Show a relation as a chip with a shape of its own."""
-    return span(text(one.value), "chip", f"chip-{_TONES[one]}")
+def relation_chip(one: Relation, target: str = "") -> Markdown:
+    """Show a relation as a chip with a shape of its own, linked to its why where that stands elsewhere."""
+    classes = ("chip", f"chip-{_TONES[one]}")
+    return link(text(one.value), target, *classes) if target else span(text(one.value), *classes)
 
 
 def _conditions(claim: Claim) -> Markdown:
@@ -149,7 +159,7 @@ def _answer(atlas: Atlas, claim: Claim, answer: Answer) -> Markdown:
     size = f"n = {answer.samples}" if answer.samples > 1 else ("worked out" if not answer.run else "counted")
     apart = f"; other {listing(answer.apart)}" if answer.apart else ""
     whom = f", {answer.speaks_for}" if answer.speaks_for else ""
-    run = atlas.run(HERE, answer.run, text("run")) if answer.run else NOTHING
+    run = line(_measured_on(atlas, answer.run), atlas.run(HERE, answer.run, text("run"))) if answer.run else NOTHING
     return line(
         span(text(answer.span.said()), "figure"),
         text(side(claim, answer)) if side(claim, answer) else NOTHING,

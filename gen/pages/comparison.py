@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
+from gen.charts import FEWEST_CURVE, MOST_LINES, Row, ecdf, figure, forest
 from gen.comparability import Difference, Side, sides_of
-from gen.comparison_text import bounds, gate, noise_words, ratio, why
+from gen.comparison_text import bounds, counts, gate, noise_words, ratio, why
 from gen.contract import QUANTITIES, ContractMetric
+from gen.contract_runs import command, latencies
 from gen.judgement import Judgement, judge
-from gen.markdown import NOTHING, Markdown, bullets, code, heading, line, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, anchor, block, bullets, code, heading, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import Spread, quantity, spread
 from gen.tables import Layout, columns, table
+from gen.techniques.wording import listing
 from gen.verdict import Comparison
+from gen.words import Verdict
 from probes.evidence import Metric, Run
+
+# What forbids or undoes a change stands before what speaks for it.
+_ORDER = (
+    Verdict.NOT_COMPARABLE,
+    Verdict.WORSE,
+    Verdict.BETTER,
+    Verdict.INCONCLUSIVE,
+    Verdict.SAME,
+    Verdict.NOT_MEASURED,
+)
+
+_PLAIN = {
+    Verdict.BETTER: "even the most cautious ratio clears the gate",
+    Verdict.WORSE: "even the most cautious ratio clears the gate",
+    Verdict.SAME: "every ratio stays inside the gate",
+}
 
 
 def contract_part(atlas: Atlas, run: Run) -> Markdown:
@@ -26,24 +47,109 @@ def contract_part(atlas: Atlas, run: Run) -> Markdown:
     return paragraphs(
         heading(2, text("Measurement contract"), "contract"),
         _verdict(run, judged),
+        line(text("Under test:"), tested(judged)),
+        bullets(_counted(judged)) if run.validity.valid else NOTHING,
+        _settled_by(run, judged),
+        _pictures(run, judged) if run.id in atlas.current_runs else NOTHING,
         _table(judged),
         _noise(judged),
         _likeness(judged),
     )
 
 
+def tested(judged: Judgement) -> Markdown:
+    """Say what differs between the sides on purpose."""
+    found = [line(*_difference(one)) for one in judged.likeness.under_test]
+    return line(*found, by="; ") or text("nothing: the same thing twice, which shows the noise")
+
+
 def _verdict(run: Run, judged: Judgement) -> Markdown:
     if not run.validity.valid:
-        return line(span(text("no verdict"), "bad"), text("The run is invalid; its numbers are shown and compare nothing."))
-    rows = [row.verdict for row in judged.rows.values()]
-    counted = ", ".join(f"{rows.count(verdict)} {verdict.value}" for verdict in dict.fromkeys(rows))
-    more = f" About {judged.more_runs} more repetitions a side would settle it." if judged.more_runs else ""
-    return line(chip(judged.verdict), text(f"Candidate against baseline: {counted}.{more}"))
+        why_not = sentence(f"The run is invalid ({', '.join(run.validity.reasons)})")
+        return line(span(text("no verdict"), "bad"), why_not, text("Its numbers are shown and compare nothing."))
+    rows = {metric: row.verdict for metric, row in judged.rows.items()}
+    first = next((metric for metric, verdict in rows.items() if verdict is judged.verdict), None)
+    return line(
+        chip(judged.verdict, f"#{_mark(first)}" if first else "#contract"),
+        text(f"Candidate against baseline: {counts(judged)}."),
+    )
+
+
+def _counted(judged: Judgement) -> Iterator[Markdown]:
+    """Name the quantities of each verdict with how far they moved, what decides first."""
+    for verdict in _ORDER:
+        named = [_moved(metric, row) for metric, row in judged.rows.items() if row.verdict is verdict]
+        named += [line(code(row.metric), _aside(row)) for row in judged.further if row.verdict is verdict is Verdict.WORSE]
+        if named:
+            yield line(Markdown(f"<strong>{text(verdict.value)}</strong>:"), line(*named, by="; "))
+
+
+def _moved(metric: ContractMetric, row: Comparison) -> Markdown:
+    return line(link(text(QUANTITIES[metric].title), f"#{_mark(metric)}"), _aside(row))
+
+
+def _aside(row: Comparison) -> Markdown:
+    return span(text(f"({ratio(row)})"), "note") if ratio(row) else NOTHING
+
+
+def _settled_by(run: Run, judged: Judgement) -> Markdown:
+    """Say what would turn a comparison without a verdict into one with one."""
+    again = line(text("Again:"), code(_again(run, 0)))
+    if not run.validity.valid:
+        return line(text("To get a verdict, measure again once the reason is gone."), again)
+    if judged.verdict is Verdict.NOT_COMPARABLE:
+        apart = listing(str(one) for one in judged.likeness.apart)
+        because = f"the sides differ in {apart}" if judged.likeness.apart else "a row below says why"
+        told = f"No verdict can be given: {because}. Measure both sides alike, or have a reviewer acknowledge it in the record."
+        return line(text(told), again)
+    if judged.verdict is not Verdict.INCONCLUSIVE:
+        return NOTHING
+    if judged.more_runs:
+        told = f"About {judged.more_runs} more repetitions a side would settle it:"
+        return line(text(told), code(_again(run, judged.more_runs)))
+    return text("No affordable number of repetitions would settle all of it at this noise; a quieter machine may.")
+
+
+def _again(run: Run, more: int) -> str:
+    """Write the command that measures the same, with more repetitions where that helps."""
+    words = command(run)[1:]
+    if not words:
+        return run.tool.command
+    if more and "--repetitions" in words:
+        place = words.index("--repetitions") + 1
+        words[place] = str(int(float(words[place])) + more)
+    return shlex.join(["nox", "-s", "compare", "--", *words])
+
+
+def _title(metric: ContractMetric) -> Markdown:
+    return line(anchor(_mark(metric)), text(QUANTITIES[metric].title), by="")
+
+
+def _mark(metric: ContractMetric) -> str:
+    return f"quantity-{metric.value}"
+
+
+def _pictures(run: Run, judged: Judgement) -> Markdown:
+    """Draw how far each quantity moved against its gate, and how latency is spread over the requests of each side."""
+    rows = [Row(title=QUANTITIES[metric].title, direction=QUANTITIES[metric].direction, outcome=row)
+            for metric, row in judged.rows.items()]  # fmt: skip
+    moved = forest(rows) if run.validity.valid else None
+    left = listing(row.title for row in rows if not row.drawn)
+    caption = (
+        "The mark is the ratio of the medians, the bar its interval, the band the gate: only a bar clear of it is better or "
+        "worse. ↓ less is better, ↑ more."
+    )
+    drawn = [] if moved is None else [figure(moved, text(f"{caption} No ratio: {left}." if left else caption))]
+    kept = {side: samples for side, samples in latencies(run).items() if len(samples) >= FEWEST_CURVE}
+    if kept and len(kept) <= MOST_LINES:
+        chart = ecdf("latency_s", "s", kept)
+        drawn.append(figure(chart, text(f"{chart.alternative} Requests of a repetition are not independent.")))
+    return block(paragraphs(*drawn), "charts") if drawn else NOTHING
 
 
 def _table(judged: Judgement) -> Markdown:
     valid = judged.baseline.run.validity.valid
-    rows = [(text(QUANTITIES[metric].title), row, (metric,)) for metric, row in judged.rows.items()]
+    rows = [(_title(metric), row, (metric,)) for metric, row in judged.rows.items()]
     body = [
         (
             title,
@@ -84,7 +190,7 @@ def _ratio(row: Comparison) -> Markdown:
 
 def _reason(row: Comparison) -> Markdown:
     said = why(row)
-    return sentence(said) if said else span(text("the whole interval clears the gate or stays inside it"), "note")
+    return sentence(said) if said else span(text(_PLAIN.get(row.verdict, "nothing more to say")), "note")
 
 
 def _noise(judged: Judgement) -> Markdown:
@@ -115,9 +221,9 @@ def _likeness(judged: Judgement) -> Markdown:
 
 def _difference(one: Difference) -> Iterator[Markdown]:
     yield code(one.name)
-    yield scalar(one.baseline)
+    yield text("not set") if one.baseline is None else scalar(one.baseline)
     yield text("against")
-    yield scalar(one.candidate)
+    yield text("not set") if one.candidate is None else scalar(one.candidate)
 
 
 def _one_side(side: Side) -> Markdown:

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from gen.markdown import NOTHING, Markdown, code, line, sentence, span, text
+from gen.markdown import NOTHING, Markdown, code, line, sentence, sifted, span, text
 from gen.pages.atlas import Atlas
-from gen.pages.marks import absent, chip, known
+from gen.pages.marks import absent, age_limit, chip, dated, known
 from gen.spread import quantity
 from gen.tables import Layout, columns, table
 from probes.evidence import Host, HostTuning, Missing, Run, Scalar
@@ -51,7 +51,8 @@ def conditions(atlas: Atlas, run: Run) -> Iterator[ENTRY]:
     yield "runtime", runtime(run)
     yield from _model(run)
     for claim in run.kinds:
-        told = line(text(claim.kind.value), known(claim.provenance.kind))
+        limit = age_limit(claim.provenance.kind, atlas.corpus.fleet.policies.freshness)
+        told = line(text(claim.kind.value), known(claim.provenance.kind), dated(claim.provenance.date, atlas.today, limit))
         yield "kind of model", line(told, span(text(claim.where), "note"), by="<br>")
     yield from _endpoint(run)
     yield "serving configuration", _value(run.serving_sha256, as_code=True)
@@ -85,7 +86,8 @@ def _endpoint(run: Run) -> Iterator[ENTRY]:
     if endpoint is None:
         return
     yield "address", _value(endpoint.url, as_code=True)
-    yield "state", line(chip(endpoint.state), text(endpoint.detail) if endpoint.detail else NOTHING)
+    words = "#native" if run.native else "#conditions"
+    yield "state", line(chip(endpoint.state, words), text(endpoint.detail) if endpoint.detail else NOTHING)
     for model in endpoint.models:
         yield "listed model", line(code(model.id), text(f"{model.state} {model.detail}".strip() or "no state given"))
 
@@ -143,7 +145,7 @@ def runtime(run: Run) -> Markdown:
         return absent(engine)
     version = engine.version
     shown = line(text("version"), absent(version)) if isinstance(version, Missing) else text(version)
-    return line(text(engine.name), shown)
+    return line(sifted(text(engine.name), facet=engine.name), shown)
 
 
 def moment(at: datetime) -> str:

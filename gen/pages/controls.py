@@ -157,7 +157,7 @@ def _page(atlas: Atlas, engine: Engine) -> Page:
             )
             for release in releases
         ]
-        shown = table(columns("Release", "Published", "Brings", "Source"), body, Layout.CARDS, "releases")
+        shown = table(columns("Release", "Published", "Brings", "Source"), body, Layout.CARDS, "releases", facets=())
         parts += [heading(2, text("Releases"), "releases"), shown]
     trail = (("Matrix", "index.md"), ("Knowledge", INDEX))
     return Page(path=here, title=ENGINE_TITLES[engine], body=paragraphs(*parts), trail=trail)
@@ -177,7 +177,7 @@ def _controls(atlas: Atlas, engine: Engine, controls: Sequence[Control], here: s
         for control in controls
     ]
     head = columns("Control", "Values", "Default, set by", "How it shows", "Limits and notes", "Source")
-    return table(head, body, Layout.STACK, "controls")
+    return table(head, body, Layout.STACK, "controls", facets=())
 
 
 def _default(control: Control) -> Markdown:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from gen import paths
 from gen.coverage import WorkloadCoverage, coverage
-from gen.markdown import NOTHING, Markdown, bullets, code, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, anchor, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
 from gen.modelkind import Claim, KnownKind
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.machine import machine_link
-from gen.pages.marks import age_limit, chip, dated, known
+from gen.pages.marks import age_limit, chip, dated, known, legend
 from gen.pages.page import Page
 from gen.pages.workloads import technique_tables
 from gen.tables import Layout, columns, table
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES, Applicability
 from gen.workloads import measured_workloads
-from probes.evidence import ProvenanceKind, slug
+from probes.evidence import ProvenanceKind, Technique, slug
 
 HERE = "coverage.md"
 
@@ -31,10 +32,10 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         [
             (
                 link(text(row.title), f"#{slug(row.workload)}", "technique"),
-                _what_they_are([kinds[name] for name in row.services]),
+                _what_they_are(atlas, [kinds[name] for name in row.services]),
                 sentence(row.summary),
                 _named(row, Applicability.APPLIES),
-                _named(row, Applicability.DIFFERENT, Applicability.ON_HOST),
+                _in_another_form(row),
                 _named(row, Applicability.DOES_NOT_APPLY),
             )
             for row in rows
@@ -47,18 +48,24 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         "comes from its files or from its own answers; where neither is at hand, the inventory's word stands, as declared."
     )
     own = [_workload(atlas, row, kinds) for row in rows]
-    body = paragraphs(intro, overview, *own, _left_out(atlas, rows), *_measured(atlas))
+    body = paragraphs(intro, legend(HERE), overview, *own, _left_out(atlas, rows), *_measured(atlas))
     yield Page(path=HERE, title="Workload coverage", body=body, trail=(("Matrix", "index.md"),))
 
 
-def _what_they_are(found: list[KnownKind]) -> Markdown:
-    """Name the kinds of a workload's models, each with the strongest way in which it is known."""
-    told = [(one.model.value if one.model else one.word.value, _provenance(one)) for one in found]
-    return line(*(line(text(kind), known(how)) for kind, how in dict.fromkeys(told)), by="<br>")
-
-
-def _provenance(one: KnownKind) -> ProvenanceKind:
-    return one.strongest.provenance if one.strongest else ProvenanceKind.DECLARED
+def _what_they_are(atlas: Atlas, found: list[KnownKind]) -> Markdown:
+    """Name the kinds of a workload's models, each with the strongest way in which it is known and its oldest day."""
+    oldest: dict[tuple[str, ProvenanceKind], date] = {}
+    for one in found:
+        strongest = one.strongest
+        key = one.model.value if one.model else one.word.value, strongest.provenance if strongest else ProvenanceKind.DECLARED
+        day = strongest.date if strongest else atlas.corpus.fleet.as_of
+        oldest[key] = min(day, oldest.get(key, day))
+    freshness = atlas.corpus.fleet.policies.freshness
+    told = (
+        line(text(kind), span(line(known(how), dated(day, atlas.today, age_limit(how, freshness))), "note"))
+        for (kind, how), day in oldest.items()
+    )
+    return line(*told, by="<br>")
 
 
 def kind_claims(atlas: Atlas, name: str, one: KnownKind, here: str) -> Markdown:
@@ -77,16 +84,24 @@ def _claim(atlas: Atlas, claim: Claim, here: str) -> Markdown:
     return line(text(claim.kind.value), known(claim.provenance), span(where, "note"))
 
 
-def _named(row: WorkloadCoverage, *wanted: Applicability) -> Markdown:
-    found = [(technique, one) for technique, one in row.bearings if one.applicability in wanted]
-    titles = [
-        line(
-            link(text(TECHNIQUE_TITLES[technique]), paths.relative(f"techniques/{technique.value}.md", HERE)),
-            span(text(f"({one.applicability.value})"), "note") if one.applicability is Applicability.ON_HOST else NOTHING,
-        )
-        for technique, one in found
-    ]
+def _named(row: WorkloadCoverage, wanted: Applicability) -> Markdown:
+    """Name the techniques that bear so, each leading to the row that says why."""
+    found = [technique for technique, one in row.bearings if one.applicability is wanted]
+    titles = [link(text(TECHNIQUE_TITLES[technique]), f"#{_mark(row, technique)}") for technique in found]
     return line(*titles, by=", ") or span(text("none"), "note")
+
+
+def _in_another_form(row: WorkloadCoverage) -> Markdown:
+    """Tell what applies in another form from what only its host can settle."""
+    found = {one.applicability for _, one in row.bearings}
+    parts = [_named(row, Applicability.DIFFERENT)] if Applicability.DIFFERENT in found else []
+    if Applicability.ON_HOST in found:
+        parts.append(line(text(f"{Applicability.ON_HOST.value}:"), _named(row, Applicability.ON_HOST)))
+    return line(*parts, by="<br>") or span(text("none"), "note")
+
+
+def _mark(row: WorkloadCoverage, technique: Technique) -> str:
+    return f"{slug(row.workload)}-{technique.value}"
 
 
 def _workload(atlas: Atlas, row: WorkloadCoverage, kinds: dict[str, KnownKind]) -> Markdown:
@@ -100,7 +115,11 @@ def _workload(atlas: Atlas, row: WorkloadCoverage, kinds: dict[str, KnownKind]) 
     )
     body = [
         (
-            link(text(TECHNIQUE_TITLES[technique]), paths.relative(f"techniques/{technique.value}.md", HERE), "technique"),
+            line(
+                anchor(_mark(row, technique)),
+                link(text(TECHNIQUE_TITLES[technique]), paths.relative(f"techniques/{technique.value}.md", HERE), "technique"),
+                by="",
+            ),
             chip(one.applicability),
             sentence(one.why),
         )
@@ -140,7 +159,8 @@ def _measured(atlas: Atlas) -> Iterator[Markdown]:
     yield heading(2, text("Models that write no text, run for real"), "measured")
     found = [(scope, workloads) for scope in atlas.machine_paths if (workloads := measured_workloads(atlas.runs_in(scope)))]
     if not found:
-        yield line(text("None was run yet. To run small ones that packages ship:"), code("nox -s probe -- workloads"))
+        yield text("None was run yet. To run small ones that packages ship:")
+        yield fenced("nox -s probe -- workloads", "sh")
         return
     yield text(
         "Small models that packages ship, compiled and asked on a machine: what does not apply to them was asked of the "

@@ -9,19 +9,37 @@ from pydantic import JsonValue
 
 from gen import paths
 from gen.benchmarks import BENCHMARKS
-from gen.markdown import NOTHING, Markdown, bullets, code, details, heading, line, link, paragraphs, span, text
+from gen.markdown import (
+    NOTHING,
+    Markdown,
+    bullets,
+    code,
+    details,
+    fenced,
+    heading,
+    line,
+    link,
+    paragraphs,
+    sentence,
+    span,
+    text,
+)
 from gen.pages.atlas import Atlas, Spot
-from gen.pages.capabilities import capability_table
+from gen.pages.capabilities import capability_counts, capability_table
 from gen.pages.conditions import ENTRY, entries
+from gen.pages.fleet_map import asked, device_facts, load_of
 from gen.pages.machine import machine_link
-from gen.pages.marks import dated, not_measured, unknown
+from gen.pages.marks import dated, known, legend, not_measured, unknown
 from gen.pages.measured import pictures
 from gen.pages.page import Page
 from gen.pages.run import run_table
+from gen.placement import services_on, services_open, shared
 from gen.tables import Layout, columns, table
+from gen.techniques.wording import speaks_for
 from gen.view import FLEET
-from probes.evidence import Capability, CapabilityState, Device, Run, RunKind
-from probes.fleet import Unknown
+from gen.words import TECHNIQUE_TITLES
+from probes.evidence import Capability, CapabilityState, Device, ProvenanceKind, Run, RunKind
+from probes.fleet import Service, Unknown
 
 
 def pages(atlas: Atlas) -> Iterator[Page]:
@@ -37,55 +55,58 @@ def _declared(atlas: Atlas, spot: Spot) -> Page:
         host = unknown(device.host)
     else:
         host = link(text(fleet.hosts[device.host].title), paths.relative(f"fleet.md#host-{device.host}", here))
+    load = list(load_of(atlas, services_on(fleet, spot.name), here))
     identity: list[ENTRY] = [
         ("vendor", text(device.vendor)),
         ("host", host),
+        ("memory", device_facts(atlas, spot.name, here)),
+        ("load and memory in use", line(*load, by="<br>") or not_measured("no run of a service on it tells")),
         ("declared", dated(device.as_of or fleet.as_of, atlas.today, fleet.policies.freshness.declaration_days)),
     ]
     if spot.name in fleet.operations.capacity_schedulers:
         identity.append(("capacity scheduler", text(fleet.operations.capacity_schedulers[spot.name])))
     body = paragraphs(
         entries(identity),
+        legend(here),
         heading(2, text("Who uses it"), "tenants"),
         _tenants(atlas, spot, here),
         _incidents(atlas, spot),
         heading(2, text("Capabilities"), "capabilities"),
-        not_measured(
-            "no run of this inventory's devices is in the evidence; on a host with this card run nox -s probe -- devices"
-        ),
+        not_measured("no run of this inventory's devices is in the evidence"),
+        text("On the host that holds this card, this asks it for each setting by running it:"),
+        fenced("nox -s probe -- devices", "sh"),
     )
     return Page(path=here, title=device.title, body=body, trail=(("Matrix", "index.md"), ("Fleet", "fleet.md")))
 
 
 def _tenants(atlas: Atlas, spot: Spot, here: str) -> Markdown:
+    """List who is declared to use the card, and who may while nobody has said."""
     fleet = atlas.corpus.fleet
-    shared = {pair.tenant: pair.resource for pair in fleet.co_tenants if pair.device == spot.name}
-    users = [name for name, service in fleet.services.items() if service.device == spot.name]
-    items = [
-        line(
+    declared = [(name, span(text("declared on it"), "known", "known-declared")) for name in services_on(fleet, spot.name)]
+    open_ones = [(name, _left_open(fleet.services[name])) for name in services_open(fleet, spot.name)]
+    body = [
+        (
             atlas.service(here, Spot(scope=FLEET, name=name)),
-            span(text(f"shares {shared[name]}"), "note") if name in shared else NOTHING,
+            line(how, text(f"shares {shared(fleet, name)}") if shared(fleet, name) else NOTHING, by="<br>"),
+            asked(atlas, name, here),
         )
-        for name in dict.fromkeys([*users, *shared])
+        for name, how in (*declared, *open_ones)
     ]
-    open_ones = [
-        line(atlas.service(here, Spot(scope=FLEET, name=name)), unknown(service.device))
-        for name, service in fleet.services.items()
-        if isinstance(service.device, Unknown) and service.host == fleet.devices[spot.name].host
-    ]
-    declared = bullets(items) if items else text("No service is declared on it.")
-    if not open_ones:
-        return declared
-    return paragraphs(declared, text("Services of the same host whose device nobody has named yet:"), bullets(open_ones))
+    if not body:
+        return text("No service is declared on it, and none is left open that may be.")
+    return table(columns("Service", "On this card?", "When last asked"), body, Layout.CARDS, "tenants")
+
+
+def _left_open(service: Service) -> Markdown:
+    return unknown(service.device) if isinstance(service.device, Unknown) else NOTHING
 
 
 def _incidents(atlas: Atlas, spot: Spot) -> Markdown:
     found = [one for one in atlas.corpus.fleet.operations.incidents if spot.name in one.devices]
     if not found:
         return NOTHING
-    return paragraphs(
-        heading(2, text("What went wrong here"), "incidents"), bullets(text(f"{i.what}: {i.cause}") for i in found)
-    )
+    told = bullets(sentence(f"{one.what}, after {one.cause} ({TECHNIQUE_TITLES[one.technique]})") for one in found)
+    return paragraphs(heading(2, text("What went wrong here"), "incidents"), told)
 
 
 def _local(atlas: Atlas, spot: Spot) -> Page:
@@ -128,20 +149,34 @@ def _capabilities(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
     newest = runs[0]
     if newest.kind is not RunKind.DEVICES or not any(run.capabilities for run in runs):
         return not_measured("no run asked this device for anything")
-    shown = [text("Each was asked for by running it, not by reading a property.")]
-    known: set[tuple[str, str]] = set()
+    answers: list[tuple[Run, list[Capability]]] = []
+    told: set[tuple[str, str]] = set()
     for run in runs:
-        answered = [one for one in run.capabilities if one.state is not CapabilityState.SKIPPED and _key(one) not in known]
-        known |= {_key(one) for one in answered}
+        answered = [one for one in run.capabilities if one.state is not CapabilityState.SKIPPED and _key(one) not in told]
+        told |= {_key(one) for one in answered}
+        answers.append((run, answered))
+    left = [*{_key(one): one for run in reversed(runs) for one in run.capabilities if _key(one) not in told}.values()]
+    every = [*(one for _, answered in answers for one in answered), *left]
+    shown = [
+        text("Each was asked for by running it, not by reading a property. A count leads to the first row that it counts."),
+        capability_counts(every, here),
+    ]
+    for run, answered in answers:
         if answered and run is newest:
-            shown.append(capability_table(answered))
+            shown += [_by(atlas, run, here), capability_table(answered, here, every)]
         elif answered:
-            proven = paragraphs(line(text("By"), atlas.run(here, run.id)), capability_table(answered))
+            proven = paragraphs(_by(atlas, run, here), capability_table(answered, here, every))
             shown.append(details(text(f"{len(answered)} proven by an earlier run and not asked since"), proven, "data"))
-    left = {_key(one): one for run in reversed(runs) for one in run.capabilities if _key(one) not in known}
     if left:
-        shown.append(details(text(f"{len(left)} never tried yet"), capability_table([*left.values()]), "data"))
+        shown.append(details(text(f"{len(left)} never tried yet"), capability_table(left, here, every), "data"))
     return paragraphs(*shown)
+
+
+def _by(atlas: Atlas, run: Run, here: str) -> Markdown:
+    """Say which run the rows below are from, how old it is, and what it speaks for."""
+    limit = atlas.corpus.fleet.policies.freshness.evidence_days
+    said = line(known(ProvenanceKind.MEASURED), text("by"), atlas.run(here, run.id), dated(run.date, atlas.today, limit))
+    return span(line(said, text(f"for {speaks_for(run)}"), by=", "), "meta")
 
 
 def _key(capability: Capability) -> tuple[str, str]:
@@ -161,7 +196,7 @@ def _properties(device: Device) -> Markdown:
     if not device.properties:
         return not_measured("its runtime let no property be read")
     body = [(code(name), _value(value)) for name, value in sorted(device.properties.items())]
-    shown = table(columns("Property", "Value"), body, Layout.GRID, "properties")
+    shown = table(columns("Property", "Value"), body, Layout.GRID, "properties", facets=())
     return details(text(f"{len(body)} properties as the runtime reports them"), shown, "data")
 
 

@@ -1,18 +1,20 @@
-"""The fleet as declared: services, devices and who shares them, hosts, clients, operations, policies."""
+"""The fleet as declared: a map of hosts, cards and services, then services, clients, operations and policies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gen.markdown import NOTHING, Markdown, bullets, heading, line, paragraphs, sentence, span, text
+from gen.markdown import NOTHING, Markdown, anchor, bullets, heading, line, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.conditions import ENTRY, entries
-from gen.pages.marks import chip, dated, not_measured, unknown
+from gen.pages.fleet_map import asked, fleet_map
+from gen.pages.marks import dated, legend, not_measured, unknown
 from gen.pages.page import Page
 from gen.tables import Layout, columns, table
+from gen.techniques.wording import amount
 from gen.view import FLEET
 from gen.words import TECHNIQUE_TITLES
-from probes.fleet import CoTenant, Service, Unknown
+from probes.fleet import Service, Unknown
 
 HERE = "fleet.md"
 
@@ -24,12 +26,11 @@ def pages(atlas: Atlas) -> Iterator[Page]:
     meta = line(text("declared"), dated(fleet.as_of, atlas.today, limit), text(f"in fleet.yml, from {fleet.source}"))
     body = paragraphs(
         Markdown(span(meta, "meta")),
+        heading(2, text("Who runs where"), "hosts"),
+        _intro(atlas),
+        fleet_map(atlas, HERE),
         heading(2, text("Services"), "services"),
         _services(atlas),
-        heading(2, text("Devices and who uses them"), "devices"),
-        _devices(atlas),
-        heading(2, text("Hosts"), "hosts"),
-        _hosts(atlas),
         heading(2, text("Clients"), "clients"),
         _clients(atlas),
         heading(2, text("Operations"), "operations"),
@@ -47,13 +48,19 @@ def _services(atlas: Atlas) -> Markdown:
         (
             atlas.service(HERE, Spot(scope=FLEET, name=name)),
             text(service.kind.value),
-            line(text(service.runtime.value), _version(service), by="<br>"),
+            line(sifted(text(service.runtime.value), facet=service.runtime.value), _version(service), by="<br>"),
             _where(atlas, service),
             _asked(atlas, name),
         )
         for name, service in atlas.corpus.fleet.services.items()
     ]
-    return table(columns("Service", "Kind", "Runtime", "Where", "When last asked"), body, Layout.CARDS, "services")
+    return table(
+        columns("Service", "Kind", "Runtime", "Where", "When last asked"),
+        body,
+        Layout.CARDS,
+        "services",
+        facets=("Kind", "Runtime"),
+    )
 
 
 def _version(service: Service) -> Markdown:
@@ -73,49 +80,19 @@ def _asked(atlas: Atlas, name: str) -> Markdown:
     found = atlas.asked(name)
     if found is None:
         return not_measured("nobody has asked")
-    run, endpoint = found
-    when = line(
-        dated(run.date, atlas.today, atlas.corpus.fleet.policies.freshness.evidence_days), text("from"), text(run.client.alias)
-    )
-    return line(chip(endpoint.state), span(line(when, atlas.run(HERE, run.id, text("run"))), "note"), by="<br>")
+    run, _ = found
+    whom = line(text("from"), text(run.client.alias), atlas.run(HERE, run.id, text("run")))
+    return line(asked(atlas, name, HERE), span(whom, "note"), by="<br>")
 
 
-def _devices(atlas: Atlas) -> Markdown:
+def _intro(atlas: Atlas) -> Markdown:
+    """Say how to read the boxes, and how much of them is open."""
     fleet = atlas.corpus.fleet
-    body = []
-    for name, device in fleet.devices.items():
-        users = [atlas.service(HERE, Spot(scope=FLEET, name=key)) for key, one in fleet.services.items() if one.device == name]
-        body.append(
-            (
-                atlas.device(HERE, Spot(scope=FLEET, name=name)),
-                text(device.vendor),
-                unknown(device.host) if isinstance(device.host, Unknown) else text(fleet.hosts[device.host].title),
-                line(*users, by="<br>") or span(text("no service is declared on it"), "absent"),
-            )
-        )
-    homeless = sum(isinstance(service.device, Unknown) for service in fleet.services.values())
-    note = text(f"Of {homeless} services nobody has said which device serves them; each page holds its question.")
-    shared = bullets(_shared(atlas, pair) for pair in fleet.co_tenants)
-    shown = table(columns("Device", "Vendor", "Host", "Services declared on it"), body, Layout.CARDS, "devices")
-    return paragraphs(shown, note if homeless else NOTHING, shared)
-
-
-def _shared(atlas: Atlas, pair: CoTenant) -> Markdown:
-    card = unknown(pair.device) if isinstance(pair.device, Unknown) else atlas.device(HERE, Spot(scope=FLEET, name=pair.device))
-    return line(atlas.service(HERE, Spot(scope=FLEET, name=pair.tenant)), text(f"shares {pair.resource} on"), card)
-
-
-def _hosts(atlas: Atlas) -> Markdown:
-    body = [
-        (
-            Markdown(f'<span id="host-{name}">{text(host.title)}</span>'),
-            text(host.role),
-            text("only while its owner leaves it on" if host.availability_gated else "always"),
-            sentence(host.note) if host.note else span(text("none"), "note"),
-        )
-        for name, host in atlas.corpus.fleet.hosts.items()
-    ]
-    return table(columns("Host", "Role", "Available", "Note"), body, Layout.CARDS, "hosts")
+    told = "A box is a host, a box in it a card, and a line in that a service. A dashed box holds what nobody has settled."
+    open_ones = sum(isinstance(service.device, Unknown) for service in fleet.services.values())
+    if open_ones:
+        told += f" Nobody has said yet which card serves {open_ones} of the {len(fleet.services)} services."
+    return paragraphs(line(anchor("devices"), text(told), by=""), legend(HERE))
 
 
 def _clients(atlas: Atlas) -> Markdown:
@@ -173,7 +150,7 @@ def _policies(atlas: Atlas) -> Iterator[ENTRY]:
     yield "gate for latency", text(f"{gates.latency_percent:g} %")
     yield "gate for throughput", text(f"{gates.throughput_percent:g} %")
     yield "gate for errors and out-of-memory", text(f"{gates.error_rate:g} of all requests")
-    yield "gate for task quality", text(f"{gates.quality_points:g} points")
+    yield "gate for task quality", text(amount(gates.quality_points, "point"))
     yield "evidence looks stale after", text(f"{fresh.evidence_days} days")
     yield "a declaration looks stale after", text(f"{fresh.declaration_days} days")
     yield "a source looks stale after", text(f"{fresh.source_days} days")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gen import paths
-from gen.markdown import Markdown, bullets, code, heading, line, link, paragraphs, span, text
+from gen.markdown import Markdown, bullets, code, fenced, heading, line, link, paragraphs, span, text
+from gen.pages import sweeps, timelines
 from gen.pages.atlas import Atlas
 from gen.pages.conditions import entries, host_table
 from gen.pages.marks import dated
@@ -15,7 +16,7 @@ from gen.pages.run import run_table
 from gen.pages.workloads import measured_table
 from gen.tables import Layout, columns, table
 from gen.workloads import measured_workloads
-from probes.evidence import Run
+from probes.evidence import Run, RunKind
 
 INDEX = "machines/index.md"
 
@@ -49,7 +50,8 @@ def _index(atlas: Atlas) -> Page:
         for runs in [atlas.runs_in(scope)]
     ]
     head = columns("Machine", "CPU", "Fingerprint", "Runs", "Last measured", numeric=["Runs"])
-    shown = table(head, body, Layout.CARDS) if body else line(text("None yet. To measure this one:"), code("nox -s probe"))
+    none = paragraphs(text("None yet. To measure this one:"), fenced("nox -s probe", "sh"))
+    shown = table(head, body, Layout.CARDS) if body else none
     return Page(
         path=INDEX, title="Measured machines", body=paragraphs(intro, shown), trail=(("Matrix", "index.md"),), siblings=True
     )
@@ -72,6 +74,7 @@ def _page(atlas: Atlas, scope: str) -> Page:
         heading(2, text("Services"), "services"),
         bullets(services) if services else text("No service of this machine was measured."),
         *_workloads(atlas, runs, here),
+        *_loads(atlas, scope, runs, here),
         heading(2, text("Devices"), "devices"),
         bullets(devices) if devices else text("No device was listed by a runtime."),
         heading(2, text("The machine"), "machine"),
@@ -91,3 +94,12 @@ def _workloads(atlas: Atlas, runs: Sequence[Run], here: str) -> Iterator[Markdow
         why = link(text("workload coverage"), paths.relative("coverage.md#measured", here))
         yield line(text("Which technique bears on each, and what running it showed:"), Markdown(f"{why}."))
         yield measured_table(atlas, found, here)
+
+
+def _loads(atlas: Atlas, scope: str, runs: Sequence[Run], here: str) -> Iterator[Markdown]:
+    """Show loads that were sent from here to what is no service of the inventory, by size and over time."""
+    loads = [run for run in runs if run.kind is RunKind.LOAD]
+    if swept := sweeps.of_loads(atlas, loads, here):
+        yield from (heading(2, text("Under load"), "under-load"), swept)
+    if course := timelines.of_runs(atlas, loads, here, timelines.records_on(atlas, scope)):
+        yield from (heading(2, text("Over time"), "over-time"), course)

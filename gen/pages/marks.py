@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import date
 
 from gen.markdown import NOTHING, Markdown, line, link, span, text
+from gen.paths import relative
 from gen.recheck import Unverified
 from gen.words import Applicability, Decision, State, Status, Verdict
 from probes.evidence import CapabilityState, EndpointState, Missing, MissingReason, ProvenanceKind, Scalar, slug
@@ -66,6 +67,13 @@ def chip(word: Chip, target: str = "") -> Markdown:
 def known(kind: ProvenanceKind) -> Markdown:
     """Say how something is known, by a sign and a word."""
     return span(text(kind.value), "known", f"known-{kind.value}")
+
+
+def legend(here: str) -> Markdown:
+    """Explain the signs in a line where a page first needs them, with the way to the whole."""
+    signs = line(*(known(kind) for kind in ProvenanceKind), by=" › ")
+    how = link(text("how to read them"), relative("how-to-read.md#how-something-is-known", here))
+    return span(line(text("How things are known, the strongest first:"), signs, how), "note", "legend")
 
 
 def dated(day: date, today: date, stale_after_days: int | None = None) -> Markdown:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gen.benchmarks import Benchmark, of_run
+from gen.benchmarks import BREAK_EVEN, Benchmark, of_run
 from gen.charts import Chart, figure, strips
 from gen.comparison_text import ratio
 from gen.history import Moved
 from gen.markdown import NOTHING, Markdown, block, bullets, code, details, heading, line, paragraphs, sentence, span, text
+from gen.pages import drafts, sweeps, timelines
 from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, dated
 from gen.spread import summary
 from gen.tables import Layout, columns, table
 from gen.techniques.wording import capital, listing
 from gen.verdict import compare
-from probes.evidence import Direction, Metric, Run
+from probes.evidence import Direction, Metric, Run, Technique
 
 FEWEST_DRAWN = 3
 # The formula that the tool writes into the evidence, in the words of the page.
@@ -39,6 +40,11 @@ def pictures(
         title = heading(level, text(capital(benchmark.about)), f"{prefix}measured-{benchmark.subject}")
         if of_it:
             shown.append(_picture(atlas, of_it, benchmark, here, title))
+    if any(benchmark.technique is Technique.SPECULATIVE_DECODING for benchmark in benchmarks) and (
+        told := drafts.by_text(runs)
+    ):
+        title = heading(level, text("What a step of a draft brings, by kind of text"), f"{prefix}measured-drafts-by-text")
+        shown.append(block(paragraphs(title, told), "pair"))
     return block(paragraphs(*shown), "pairs") if shown else NOTHING
 
 
@@ -59,9 +65,10 @@ def _picture(atlas: Atlas, runs: Sequence[Run], benchmark: Benchmark, here: str,
         by=" · ",
     )
     note = span(text(ROOFLINE), "note") if benchmark.technique is None else NOTHING
+    records = timelines.records_on(atlas, atlas.scope_of(run), benchmark.technique) if benchmark.technique else []
     body = paragraphs(
         title, _drawn(run, benchmark), bullets(_arms(atlas, run, benchmark)), _since(atlas, run, benchmark, here),
-        note, span(meta, "meta"), failed,
+        timelines.of_metric(atlas, run, benchmark.metric, here, records), note, span(meta, "meta"), failed,
     )  # fmt: skip
     return block(body, "pair")
 
@@ -82,6 +89,10 @@ def _drawn(run: Run, benchmark: Benchmark) -> Markdown:
     )
     if not found or max(len(metric.samples) for metric in found) < FEWEST_DRAWN:
         return NOTHING
+    if (swept := sweeps.of_arms(run).get(benchmark.metric)) is not None:
+        return swept
+    if benchmark.metric == BREAK_EVEN:
+        return drafts.of_run(run)
     series = {metric.arm or run.subject: metric.samples for metric in found}
     chart: Chart = strips(benchmark.metric, found[0].unit, series, found[0].per)
     way = {Direction.LOWER: "; less is better", Direction.HIGHER: "; more is better"}.get(found[0].direction, "")

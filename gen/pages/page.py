@@ -14,6 +14,7 @@ from gen.paths import relative
 class Page:
     """`trail` leads from the first page down to this one's parent.
 
+    `weight` moves the page in what the search finds: above 1 it comes before others that say a word as often.
     `siblings` shows the side bar with the pages beside this one, `contents` the list of its sections;
     without them the body has their room.
     """
@@ -25,6 +26,7 @@ class Page:
     description: str = ""
     siblings: bool = False
     contents: bool = True
+    weight: float = 1
 
     def render(self) -> str:
         """Write the file: always our own front matter first, so that no quoted text can be read as one."""
@@ -35,6 +37,8 @@ class Page:
         hidden = [name for name, shown in (("navigation", self.siblings), ("toc", self.contents)) if not shown]
         if hidden:
             front.append(f"hide: [{', '.join(hidden)}]")
+        if self.weight != 1:
+            front.append(f"search: {{boost: {self.weight:g}}}")
         head = "\n".join(["---", *front, "---"])
         return f"{head}\n\n{paragraphs(self._crumbs(), Markdown(f'# {text(self.title)}'), self.body)}"
 

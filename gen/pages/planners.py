@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 
 from gen.assess import EMBEDDED
-from gen.charts import bars, figure
 from gen.markdown import (
     NOTHING,
     Markdown,
     anchor,
-    block,
     bullets,
     code,
     details,
@@ -23,8 +22,9 @@ from gen.markdown import (
     span,
     text,
 )
+from gen.pages import plan_pictures
 from gen.pages.atlas import Atlas, Spot, scope_anchor
-from gen.pages.marks import known
+from gen.pages.marks import age_limit, dated, known, legend
 from gen.pages.page import Page
 from gen.pages.trees import tree
 from gen.paths import relative
@@ -83,6 +83,7 @@ def pages(atlas: Atlas) -> Iterator[Page]:
         ),
         text("What one setting would move, before it is touched:"),
         fenced("python -m gen whatif SERVICE CONTROL=VALUE", "sh"),
+        legend(HERE),
     )
     sections = [_section(atlas, planner, views) for planner in Planner]
     yield Page(
@@ -142,7 +143,9 @@ def _scope(atlas: Atlas, planner: Planner, seen: View, plans: Sequence[tuple[Ser
     badge = NOTHING if seen.scope == FLEET else span(text("local"), "badge")
     return paragraphs(
         heading(3, line(name, badge), f"{planner.value}-{scope_anchor(seen.scope)}-scope"),
-        _pictures(planner, plans),
+        plan_pictures.of_planner(
+            planner, [(service, of_service(atlas, Spot(scope=seen.scope, name=service.name))) for service in seen.text]
+        ),
         _paths(planner, seen),
         _table(atlas, planner, seen, plans),
     )
@@ -190,41 +193,22 @@ def _span(value: Span) -> Markdown:
 def _given(atlas: Atlas, one: Given) -> Markdown:
     where = atlas.run(HERE, one.run, text("run")) if one.run else _where(atlas, one.source)
     size = text(f"n = {one.samples}") if one.samples > 1 else NOTHING
-    return line(text(f"{one.name}:"), _span(one.span), known(one.known), span(line(size, where), "note"))
+    when = dated(_day(atlas, one), atlas.today, age_limit(one.known, atlas.corpus.fleet.policies.freshness))
+    return line(text(f"{one.name}:"), _span(one.span), known(one.known), span(line(size, when, where), "note"))
+
+
+def _day(atlas: Atlas, one: Given) -> date:
+    """Date an input: by itself, else by its run or its source, else by the inventory that declares it."""
+    if one.day is not None:
+        return one.day
+    if one.run in atlas.by_id:
+        return atlas.by_id[one.run].date
+    source = atlas.corpus.knowledge.sources.get(one.source)
+    return source.checked if source else atlas.corpus.fleet.as_of
 
 
 def _where(atlas: Atlas, source: str) -> Markdown:
     return atlas.source(HERE, source) if source in atlas.corpus.knowledge.sources else text(source)
-
-
-def _pictures(planner: Planner, plans: Sequence[tuple[ServiceView, Plan]]) -> Markdown:
-    """Draw what is worth looking at: sequences that share a pool, limits of decoding, what a draft would gain."""
-    drawn: list[Markdown] = []
-    if planner is Planner.KV_CAPACITY:
-        for service, plan in plans:
-            rows = [(one.name, one.span) for one in plan.worked if one.name.startswith("sequences of ")]
-            if rows:
-                drawn.append(
-                    figure(bars("Sequences at once", rows), sentence(f"{service.title}: how many sequences share its pool"))
-                )
-    elif planner is Planner.DECODE_ROOFLINE:
-        first = "limit with an empty cache"
-        limits = [(service.title, one) for service, plan in plans if (one := plan.result(first)) is not None]
-        if len(limits) > 1:
-            drawn.append(figure(bars("Decode limit", limits), sentence("Most tokens per second of one sequence, empty cache")))
-        for service, plan in plans:
-            rows = [(one.name, one.span) for one in plan.worked if one.name.startswith(("limit with", decode_roofline.SPEED))]
-            if len(rows) > 1:
-                drawn.append(
-                    figure(bars("Decode limit", rows), sentence(f"{service.title}: the limit falls as the cache fills"))
-                )
-    elif planner is Planner.SPECULATION:
-        for service, plan in plans:
-            rows = [(one.name, one.span) for one in plan.worked if one.name.startswith("speed-up")]
-            if rows:
-                caption = sentence(f"{service.title}: below 1 a draft makes it slower")
-                drawn.append(figure(bars("Speed-up by share of right guesses", rows), caption))
-    return block(paragraphs(*drawn), "charts") if drawn else NOTHING
 
 
 def _paths(planner: Planner, seen: View) -> Markdown:

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from gen import paths
 from gen.configuration import CARRY_OUT, WHERE, by_hand, of_record, removal, together, told
 from gen.manuscript import published
-from gen.markdown import NOTHING, Markdown, bullets, code, fenced, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import (
+    NOTHING,
+    Markdown,
+    anchor,
+    bullets,
+    code,
+    fenced,
+    heading,
+    line,
+    link,
+    paragraphs,
+    sentence,
+    span,
+    text,
+)
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
 from gen.pages.page import Page
@@ -19,43 +35,76 @@ from gen.words import TECHNIQUE_TITLES, Status
 from probes.evidence import slug
 
 INDEX = "records/index.md"
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
 
 
 def pages(atlas: Atlas) -> Iterator[Page]:
     """Write the index and a page per record."""
+    months = [(record.date.year, record.date.month) for record in atlas.records]
     body = paragraphs(
-        text("Every decision with its date, the evidence it rests on, and what it replaced."),
-        record_table(atlas, atlas.records, INDEX),
+        line(
+            text("Every decision with its date, the evidence it rests on, and what it replaced."),
+            link(text("The matrix as of a day"), paths.relative("as-of/index.md", INDEX)),
+        ),
+        _timeline(Counter(months)),
+        record_table(atlas, atlas.records, INDEX, by_month=True),
     )
     yield Page(path=INDEX, title="Decision records", body=body, trail=(("Matrix", "index.md"),), contents=False)
     for record in atlas.records:
         yield _page(atlas, record)
 
 
-def record_table(atlas: Atlas, records: Sequence[Record], here: str) -> Markdown:
-    """List records, newest first."""
+def _timeline(months: Counter[tuple[int, int]]) -> Markdown:
+    """Give each year a line with its months, how many records each has, and the way to them; the newest first."""
+    lines = []
+    for year in sorted({year for year, _ in months}, reverse=True):
+        some = sorted(((month, number) for (of, month), number in months.items() if of == year), reverse=True)
+        told = (
+            line(link(text(MONTHS[month - 1]), f"#{_month(year, month)}"), span(text(f"({number})"), "note"))
+            for month, number in some
+        )
+        lines.append(line(Markdown(f"<strong>{year}</strong>"), line(*told, by=" · ")))
+    return Markdown(span(line(*lines, by="<br>"), "timeline")) if lines else NOTHING
+
+
+def _month(year: int, month: int) -> str:
+    return f"on-{year}-{month:02}"
+
+
+def record_table(atlas: Atlas, records: Sequence[Record], here: str, *, by_month: bool = False) -> Markdown:
+    """List records, newest first; `by_month` lets links lead to the first one of each month."""
     if not records:
         return text("No record yet.")
+    firsts = {(one.date.year, one.date.month): one.name for one in reversed(records)} if by_month else {}
+    begins = {name: anchor(_month(*month)) for month, name in firsts.items()}
     body = [
         (
-            atlas.record(here, record),
+            line(begins.get(record.name, NOTHING), atlas.record(here, record), by=""),
+            dated(record.date, atlas.today),
             text(TECHNIQUE_TITLES[record.technique]) if record.technique else text("the project itself"),
             _scope(atlas, record),
-            line(chip(record.status), _decision(record)),
-            dated(record.date, atlas.today),
+            chip(record.status, paths.relative(atlas.record_paths[record.name], here)),
+            _decision(record, paths.relative(atlas.record_paths[record.name], here)) or span(text("none"), "absent"),
             dated(record.review_by, atlas.today, 0 if record.status is Status.ACCEPTED else None),
         )
         for record in records
     ]
-    return table(columns("Record", "Technique", "Scope", "Status", "Date", "Review by"), body, Layout.CARDS, "records")
+    head = columns("Record", "Date", "Technique", "Scope", "Status", "Decision", "Review by")
+    return table(head, body, Layout.CARDS, "records", facets=("Technique", "Scope", "Status", "Decision"))
 
 
 def _page(atlas: Atlas, record: Record) -> Page:
     here = atlas.record_paths[record.name]
     facts = [
-        chip(record.status),
+        chip(record.status, "#history" if record.history else ""),
         _decision(record),
         line(text("of"), dated(record.date, atlas.today)),
+        link(text("the matrix that day"), paths.relative(f"as-of/{record.date.isoformat()}.md", here))
+        if record.date in atlas.past
+        else NOTHING,
         line(text("review by"), dated(record.review_by, atlas.today, 0 if record.status is Status.ACCEPTED else None)),
         _scope(atlas, record),
     ]
@@ -74,15 +123,13 @@ def _page(atlas: Atlas, record: Record) -> Page:
 
 
 def _scope(atlas: Atlas, record: Record) -> Markdown:
-    if record.scope == FLEET:
-        return text(atlas.corpus.fleet.name)
-    if record.scope.startswith(LOCAL):
-        return line(text(atlas.client_alias(record.scope)), span(text("local"), "badge"))
+    if record.scope == FLEET or record.scope.startswith(LOCAL):
+        return atlas.scope_title(record.scope)
     return span(text(record.scope), "note")
 
 
-def _decision(record: Record) -> Markdown:
-    return chip(record.decision) if record.decision else NOTHING
+def _decision(record: Record, target: str = "") -> Markdown:
+    return chip(record.decision, target) if record.decision else NOTHING
 
 
 def _relations(atlas: Atlas, record: Record, here: str) -> Markdown:
@@ -104,7 +151,7 @@ def _configuration(atlas: Atlas, record: Record) -> Markdown:
     shown = [] if in_draft else list(_changes(atlas, record))
     if not shown and not in_draft:
         return NOTHING
-    command = line(text("From the command line:"), code(f"nox -s adr -- config {record.name}"))
+    command = paragraphs(text("From the command line:"), fenced(f"nox -s adr -- config {record.name}", "sh"))
     lead = [text(WHERE)] if shown else []
     return paragraphs(heading(2, text("Configuration"), "configuration"), command, *lead, *shown)
 
@@ -124,7 +171,14 @@ def _changes(atlas: Atlas, record: Record) -> Iterator[Markdown]:
 def _evidence(atlas: Atlas, record: Record, here: str) -> Markdown:
     if not record.evidence:
         return NOTHING
-    items = [line(atlas.run(here, one.id), span(code(one.sha256[:12]), "note")) for one in record.evidence]
+    items = [
+        line(
+            atlas.run(here, one.id),
+            link(text("JSON"), paths.relative(atlas.run_files[one.id], here)) if one.id in atlas.run_files else NOTHING,
+            span(code(one.sha256[:12]), "note"),
+        )
+        for one in record.evidence
+    ]
     return paragraphs(heading(2, text("Cited evidence"), "cited-evidence"), bullets(items))
 
 

@@ -6,12 +6,28 @@ from collections.abc import Sequence
 
 from gen import paths
 from gen.benchmarks import BREAK_EVEN
-from gen.charts import figure, strips
-from gen.markdown import NOTHING, Markdown, block, bullets, code, details, heading, line, link, paragraphs, sentence, span, text
+from gen.charts import FEWEST_CURVE, MOST_LINES, ecdf, figure, strips
+from gen.markdown import (
+    NOTHING,
+    Markdown,
+    block,
+    bullets,
+    code,
+    details,
+    heading,
+    line,
+    link,
+    paragraphs,
+    sentence,
+    sifted,
+    span,
+    text,
+)
+from gen.pages import drafts, sweeps
 from gen.pages.atlas import Atlas
 from gen.pages.comparison import contract_part
 from gen.pages.marks import absent, chip, scalar
-from gen.spread import FEWEST_FOR_P95, percentile, quantity, summary
+from gen.spread import FEWEST_FOR_P95, percentile, quantity, spread, summary
 from gen.tables import Layout, columns, table
 from gen.techniques.drafting import HEAD, RANDOM_HEAD, TOKENS_PER_STEP
 from gen.verdict import Comparison, Scale, compare
@@ -23,6 +39,9 @@ MOST_LISTED = 50
 NOT_DRAWN = "Pictures are drawn of the last run of its kind, and of those that a record in force or a cell of the matrix cites."
 # With more arms than this the caption that repeats every number is longer than the picture.
 MOST_CAPTIONED = 3
+# A load keeps a dozen quantities of each request; these are the ones that somebody waits for.
+_OF_LOAD = ("ttft_s", "itl_s", "decode_tok_s", "latency_s")
+_ITL = "A request stands with the median of its gaps."
 
 
 def results(atlas: Atlas, run: Run) -> Markdown:
@@ -37,13 +56,18 @@ def results(atlas: Atlas, run: Run) -> Markdown:
         Layout.CARDS,
     ) if run.arms else NOTHING  # fmt: skip
     # A picture costs a hundred times what a table does; of what no longer stands the numbers are enough.
-    drawn = [_drawn(run, name) for name in names] if run.id in atlas.current_runs else [span(text(NOT_DRAWN), "note")]
-    charts = block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
+    charts = _charts(run, names) if run.id in atlas.current_runs else span(text(NOT_DRAWN), "note")
     prices, whole = _prices(run), run.kind is RunKind.CONTRACT
     # A head that is never right tells what drafting costs; a verdict on it would be read as one on EAGLE-3.
     compared = NOTHING if whole or _is_random(run) else _comparison(atlas, run)
     contract = contract_part(atlas, run) if whole else NOTHING
     return paragraphs(contract, head, prices, arms, charts, compared, _metrics(run), _samples(atlas, run, names))
+
+
+def _charts(run: Run, names: Sequence[str]) -> Markdown:
+    swept = sweeps.of_arms(run)
+    drawn = [drafts.of_run(run), *(swept.get(name) or _drawn(run, name) for name in names)]
+    return block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
 
 
 def _is_random(run: Run) -> bool:
@@ -69,6 +93,10 @@ def _prices(run: Run) -> Markdown:
     rest = len(priced) - len(body)
     left = span(text(f"Arms without a number: {rest}; the table of metrics says why."), "note") if rest else NOTHING
     return paragraphs(text(said), table(columns("Draft", "Has to bring", "Brought"), body, Layout.CARDS, "prices"), left)
+
+
+def _is_priced(run: Run) -> bool:
+    return any(metric.name == TOKENS_PER_STEP for metric in run.metrics)
 
 
 def _brought(metric: Metric | None) -> Markdown:
@@ -122,19 +150,24 @@ def _arm_settings(arm: Arm) -> Markdown:
 
 def _drawn(run: Run, name: str) -> Markdown:
     """Draw the samples of one metric, the baseline first; a few samples or a constant need no picture."""
-    rank = {arm.name: (arm.role != "baseline", index) for index, arm in enumerate(run.arms)}
-    found = sorted((m for m in run.metrics if m.name == name and m.samples), key=lambda m: rank.get(m.arm, (False, -1)))
+    if (run.kind is RunKind.LOAD and name not in _OF_LOAD) or (name == BREAK_EVEN and _is_priced(run)):
+        return NOTHING
+    rank = {arm.name: (arm.role != "baseline", sweeps.count_of(arm), index) for index, arm in enumerate(run.arms)}
+    found = sorted((m for m in run.metrics if m.name == name and m.samples), key=lambda m: rank.get(m.arm, (False, -1, -1)))
     values = {value for metric in found for value in metric.samples}
     if len(values) < 2 or max(len(m.samples) for m in found) < FEWEST_DRAWN or found[0].direction is Direction.NEUTRAL:
         return NOTHING
     series = {metric.arm or run.subject: metric.samples for metric in found}
-    chart = strips(name, found[0].unit, series, found[0].per)
+    curved = found[0].per is Per.REQUEST and min(map(len, series.values())) >= FEWEST_CURVE and len(series) <= MOST_LINES
+    chart = ecdf(name, found[0].unit, series) if curved else strips(name, found[0].unit, series, found[0].per)
+    note = f" {_ITL}" if name == "itl_s" and run.kind is RunKind.LOAD else ""
     if len(series) > MOST_CAPTIONED:
-        told = (
-            f"{name}: every {found[0].per}, median and interval of {len(series)} arms; the numbers are in the table of metrics."
-        )
+        shown = "the share of requests that took no more" if curved else f"every {found[0].per}, median and interval"
+        sizes = sorted({len(samples) for samples in series.values()})
+        n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
+        told = f"{name}: {shown}, of {len(series)} arms, {n} {found[0].per}s each; the numbers are in the table of metrics."
         return figure(chart, text(told))
-    return figure(chart, text(chart.alternative))
+    return figure(chart, text(f"{chart.alternative}{note}"))
 
 
 def _metrics(run: Run) -> Markdown:
@@ -142,15 +175,22 @@ def _metrics(run: Run) -> Markdown:
         (
             code(metric.name),
             text(metric.arm or "whole run"),
-            absent(metric.missing) if metric.missing else line(text(summary(metric)), _p95(metric), by="; "),
+            _result(metric),
             text(metric.direction.value),
         )
         for metric in run.metrics
     ]
-    shown = table(columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics")
+    shown = table(columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics", facets=("Metric", "Arm"))
     few = any(metric.per is Per.REQUEST and 0 < len(metric.samples) < FEWEST_FOR_P95 for metric in run.metrics)
     note = span(text(f"A p95 is given from {FEWEST_FOR_P95} requests on."), "note")
     return paragraphs(shown, note if few else NOTHING)
+
+
+def _result(metric: Metric) -> Markdown:
+    if metric.missing:
+        return absent(metric.missing)
+    said = line(text(summary(metric)), _p95(metric), by="; ")
+    return sifted(said, sort=str(spread(metric.samples).median))
 
 
 def _p95(metric: Metric) -> Markdown:
@@ -167,7 +207,7 @@ def _samples(atlas: Atlas, run: Run, names: Sequence[str]) -> Markdown:
     if not found:
         return NOTHING
     shown = details(
-        text(f"All samples of {len(short)} metrics"), paragraphs(*map(_sample_list, short)), "data", searched=False
+        text(f"All samples of {len(short)} metrics"), paragraphs(*map(_sample_list, short)), "data", search_exclude=""
     ) if short else NOTHING  # fmt: skip
     if len(short) == len(found):
         return shown

@@ -36,7 +36,7 @@ def pages(_atlas: Atlas) -> Iterator[Page]:
         "themselves, so that neither outlives what it was for."
     )
     head = columns("Rule", "Severity", "Finds", "To mend it", "May be passed over")
-    body = paragraphs(intro, ignored, table(head, rows, Layout.CARDS, "rules"))
+    body = paragraphs(intro, ignored, table(head, rows, Layout.CARDS, "rules", facets=("Severity",)))
     yield Page(path=HERE, title="Rules of the acceptance gate", body=body, trail=(("Matrix", "index.md"),), contents=False)
 
 

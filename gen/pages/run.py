@@ -9,12 +9,12 @@ from datetime import UTC
 from pydantic import JsonValue
 
 from gen import paths
-from gen.markdown import NOTHING, Markdown, bullets, code, details, fenced, heading, line, link, paragraphs, span, text
+from gen.markdown import NOTHING, Markdown, bullets, code, details, fenced, heading, line, link, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
 from gen.pages.conditions import conditions, entries, host_entries, moment, runtime
 from gen.pages.feed import INDEX as EVERY_FILE
-from gen.pages.marks import absent, chip, dated, known, scalar
+from gen.pages.marks import absent, age_limit, chip, dated, known, scalar
 from gen.pages.measured import since_before
 from gen.pages.page import Page
 from gen.pages.results import results
@@ -60,15 +60,27 @@ def _listed(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
     body = [
         (
-            atlas.run(here, run.id, text(f"{run.kind} · {run.subject}")),
-            line(dated(run.date, atlas.today, limit), span(text(f"{run.started_at.astimezone(UTC):%H:%M} UTC"), "note")),
-            line(text(run.client.alias), NOTHING if atlas.scope_of(run) == FLEET else span(text("local"), "badge")),
+            sifted(atlas.run(here, run.id, text(f"{run.kind} · {run.subject}")), facet=run.kind.value),
+            sifted(
+                line(dated(run.date, atlas.today, limit), span(text(f"{run.started_at.astimezone(UTC):%H:%M} UTC"), "note")),
+                sort=run.started_at.astimezone(UTC).isoformat(),
+            ),
+            line(
+                sifted(text(run.client.alias), facet=run.client.alias),
+                NOTHING if atlas.scope_of(run) == FLEET else span(text("local"), "badge"),
+            ),
             runtime(run),
-            validity(run),
+            sifted(validity(run), facet="valid" if run.validity.valid else "invalid"),
         )
         for run in runs
     ]
-    return table(columns("Run", "Date", "Machine", "Runtime", "Valid"), body, Layout.CARDS, "runs")
+    return table(
+        columns("Run", "Date", "Machine", "Runtime", "Valid"),
+        body,
+        Layout.CARDS,
+        "runs",
+        facets=("Run", "Machine", "Runtime", "Valid"),
+    )
 
 
 def _summed_up(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
@@ -122,7 +134,7 @@ def _page(atlas: Atlas, run: Run) -> Page:
         Markdown(span(line(*meta, by=" · "), "meta")),
         results(atlas, run),
         since_before(atlas, run, here),
-        _capabilities(run),
+        _capabilities(run, here),
         _settings(atlas, run, here),
         _survey(atlas, run, here),
         heading(2, text("Conditions"), "conditions"),
@@ -139,21 +151,22 @@ def _page(atlas: Atlas, run: Run) -> Page:
     return Page(path=here, title=f"{run.kind} · {run.subject} · {moment(run.started_at)}", body=body, trail=trail)
 
 
-def _capabilities(run: Run) -> Markdown:
+def _capabilities(run: Run, here: str) -> Markdown:
     if not run.capabilities:
         return NOTHING
-    return paragraphs(heading(2, text("Capabilities"), "capabilities"), capability_table(run.capabilities))
+    return paragraphs(heading(2, text("Capabilities"), "capabilities"), capability_table(run.capabilities, here))
 
 
 def _settings(atlas: Atlas, run: Run, here: str) -> Markdown:
     if not run.settings:
         return NOTHING
+    freshness = atlas.corpus.fleet.policies.freshness
     body = [
         (
             code(setting.control),
             line(scalar(setting.value), *(span(text(one), "detail") for one in _asides(setting))),
             known(setting.provenance.kind),
-            dated(setting.provenance.date, atlas.today),
+            dated(setting.provenance.date, atlas.today, age_limit(setting.provenance.kind, freshness)),
             link(text(TECHNIQUE_TITLES[setting.technique]), paths.relative(f"techniques/{setting.technique.value}.md", here)),
             text(setting.provenance.source),
         )
@@ -161,7 +174,9 @@ def _settings(atlas: Atlas, run: Run, here: str) -> Markdown:
     ]
     head = columns("Control", "Value", "Known", "Since", "Technique", "Where")
     saw = "What the files declare" if run.kind is RunKind.DECLARED else "Settings it saw"
-    return paragraphs(heading(2, text(saw), "settings"), table(head, body, Layout.CARDS, "settings"))
+    return paragraphs(
+        heading(2, text(saw), "settings"), table(head, body, Layout.CARDS, "settings", facets=("Known", "Technique"))
+    )
 
 
 def _asides(setting: Setting) -> Iterator[str]:
@@ -201,7 +216,7 @@ def _native(atlas: Atlas, run: Run, here: str) -> Markdown:
         # Without line breaks first: laying a long one out for nobody takes as long as the rest of the page.
         size = len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         if size <= MOST_SHOWN_CHARACTERS:
-            parts.append(details(code(name), fenced(_native_text(value)), "data", searched=False))
+            parts.append(details(code(name), fenced(_native_text(value)), "data", search_exclude=""))
         else:
             long.append(line(code(name), span(text(f"{size:,} characters"), "note")))
     rest = link(text("the file of the run"), paths.relative(atlas.run_files[run.id], here))

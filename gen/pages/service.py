@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gen import paths
-from gen.assess import engine_of, sightings_of
+from gen.assess import EMBEDDED
 from gen.assessment import Cell
-from gen.knowledge import Engine, Role
 from gen.knowledge.schema import ENGINE_TITLES
 from gen.markdown import (
     NOTHING,
     Markdown,
+    anchor,
     bullets,
     code,
     details,
@@ -24,25 +24,28 @@ from gen.markdown import (
     span,
     text,
 )
-from gen.pages import checklist, planners
+from gen.pages import checklist, plan_pictures, planners, sweeps, timelines
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
-from gen.pages.conditions import ENTRY, entries
+from gen.pages.conditions import ENTRY, entries, runtime
 from gen.pages.controls import knowledge_link
 from gen.pages.coverage import kind_claims
 from gen.pages.machine import machine_link
-from gen.pages.marks import age_limit, chip, dated, not_measured, scalar, unknown, unverified
+from gen.pages.marks import chip, dated, legend, not_measured, unknown
+from gen.pages.matrix import why_target
 from gen.pages.page import Page
+from gen.pages.records import record_table
 from gen.pages.run import run_table
+from gen.pages.settings import drift_line, settings
 from gen.pages.technique import known_facts
 from gen.tables import Layout, columns, table
 from gen.techniques.wording import listing
-from gen.view import FLEET, RELEASE, Sighting, agree
-from gen.words import TECHNIQUE_TITLES
-from probes.evidence import ProvenanceKind, Run, RunKind
-from probes.fleet import ConfigFile, RuntimeName, Service, Unknown, reference_name
+from gen.view import FLEET
+from gen.words import TECHNIQUE_TITLES, Decision
+from probes.evidence import Missing, Run, RunKind
+from probes.fleet import ConfigFile, RuntimeName, ServedModel, Service, ServiceKind, Unknown, reference_name
 
-_SEEN = (ProvenanceKind.MEASURED, ProvenanceKind.OBSERVED)
+_WAITING = (Decision.INVESTIGATE, Decision.ENABLE, Decision.TUNE, Decision.BENCHMARK_FIRST)
 
 
 def pages(atlas: Atlas) -> Iterator[Page]:
@@ -56,56 +59,111 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
     entry = atlas.corpus.fleet.services.get(spot.name) if spot.scope == FLEET else None
     runs = atlas.runs_of(spot)
     body = paragraphs(
-        entries([*_identity(atlas, spot, entry, here), *_reached(atlas, spot, runs, here), *_review(atlas, spot, here)]),
-        _questions(entry),
-        heading(2, text("Settings"), "settings"),
-        _settings(atlas, spot, runs, here),
+        entries(_summary(atlas, spot, entry, runs, here)),
         heading(2, text("Techniques"), "techniques"),
+        legend(here),
         _techniques(atlas, spot, here),
+        heading(2, text("Settings"), "settings"),
+        settings(atlas, spot, runs, here),
         _plans(atlas, spot, here),
-        _unverified(atlas, spot, here),
-        _capabilities(runs),
+        _questions(entry),
+        *_course(atlas, spot, runs, here),
         heading(2, text("Runs"), "runs"),
         run_table(atlas, runs, here),
+        _records(atlas, spot, runs, here),
+        heading(2, text("What it is"), "identity"),
+        entries(_identity(atlas, spot, entry, here)),
+        _unverified(atlas, spot, here),
+        _capabilities(atlas, runs, here),
         heading(2, text("Measure it"), "measure"),
-        fenced(f"nox -s probe -- --service {spot.name if spot.scope == FLEET else 'embedded'}", "sh"),
+        _measure(atlas, spot),
     )
     title = entry.title if entry else f"{spot.name} on {atlas.client_alias(spot.scope)}"
     parent = ("Fleet", "fleet.md") if entry else (atlas.client_alias(spot.scope), atlas.machine_paths[spot.scope])
     return Page(path=here, title=title, body=body, trail=(("Matrix", "index.md"), parent))
 
 
+def _summary(atlas: Atlas, spot: Spot, entry: Service | None, runs: tuple[Run, ...], here: str) -> Iterator[ENTRY]:
+    """Answer first what somebody opens the page for: what runs, where, whether it answers, what drifts, what waits."""
+    yield "serves", _serves(entry, runs)
+    yield "on", _where(atlas, spot, entry, here)
+    yield "when last asked", _reached(atlas, spot, runs, here)
+    yield "drift", drift_line(atlas, spot)
+    yield from _decisions(atlas, spot)
+    if (target := checklist.link_of(atlas, spot, here)) is not None:
+        yield "review", target
+
+
+def _serves(entry: Service | None, runs: tuple[Run, ...]) -> Markdown:
+    """Say what is served and by which release, as declared or as the newest run saw it."""
+    if entry is None:
+        run = next((run for run in runs if not isinstance(run.runtime, Missing)), None)
+        model = next((run.model.id for run in runs if not isinstance(run.model, Missing)), "")
+        return line(runtime(run) if run else not_measured(), code(model) if model else NOTHING, by=" · ")
+    if entry.runtime is RuntimeName.NONE:
+        return line(text(entry.kind.value), text("no engine; it only shares a card"), by=" · ")
+    version = entry.runtime_version
+    engine = line(text(entry.runtime.value), unknown(version) if isinstance(version, Unknown) else text(version))
+    return line(text(entry.kind.value), engine, _model(entry.model) if entry.model else NOTHING, by=" · ")
+
+
+def _model(model: ServedModel) -> Markdown:
+    size = "model" if isinstance(model.parameters, Unknown) else f"{model.parameters} model"
+    return line(text(f"{size}:"), unknown(model.id) if isinstance(model.id, Unknown) else code(model.id))
+
+
+def _where(atlas: Atlas, spot: Spot, entry: Service | None, here: str) -> Markdown:
+    if entry is None:
+        return line(machine_link(atlas, spot.scope, here), span(text("local"), "badge"))
+    device = entry.device
+    card = unknown(device) if isinstance(device, Unknown) else atlas.device(here, Spot(scope=FLEET, name=device))
+    if isinstance(entry.host, Unknown):
+        return line(unknown(entry.host), card, by=" · ")
+    host = atlas.corpus.fleet.hosts[entry.host]
+    gated = entry.availability_gated or host.availability_gated
+    return line(
+        link(text(host.title), paths.relative(f"fleet.md#host-{entry.host}", here)),
+        line(text("card:"), card),
+        text("availability-gated: it answers only while its host is left on") if gated else NOTHING,
+        by=" · ",
+    )
+
+
+def _decisions(atlas: Atlas, spot: Spot) -> Iterator[ENTRY]:
+    """Show first the decisions that wait for somebody, then those that stand, each leading to its row."""
+    groups: dict[Decision, list[Markdown]] = {}
+    for _, cell in atlas.cells(spot):
+        named = link(text(TECHNIQUE_TITLES[cell.technique]), f"#technique-{cell.technique.value}")
+        groups.setdefault(cell.decision, []).append(named)
+    rest = groups.pop(Decision.NOT_APPLICABLE, [])
+    for label, waits in (("waits for somebody", True), ("decided", False)):
+        told = [
+            line(chip(decision, "#techniques"), line(*groups[decision], by=", "))
+            for decision in Decision
+            if decision in groups and (decision in _WAITING) is waits
+        ]
+        if told:
+            yield label, line(*told, by="<br>")
+    if rest:
+        yield "does not apply", span(line(*rest, by=", "), "note")
+
+
 def _identity(atlas: Atlas, spot: Spot, entry: Service | None, here: str) -> Iterator[ENTRY]:
     if entry is None:
-        yield "where", line(machine_link(atlas, spot.scope, here), span(text("local"), "badge"))
         yield "in the inventory", text("no; it speaks for its own machine only")
         return
     fleet = atlas.corpus.fleet
     service = atlas.service_view(spot)
     told = service is not None and service.known.claims
-    yield "kind", kind_claims(atlas, spot.name, service.known, here) if service and told else text(entry.kind.value)
-    yield "runtime", text("none; it only shares a card") if entry.runtime is RuntimeName.NONE else text(entry.runtime.value)
-    yield (
-        "runtime version",
-        text(entry.runtime_version) if isinstance(entry.runtime_version, str) else unknown(entry.runtime_version),
-    )
-    if isinstance(entry.host, Unknown):
-        yield "host", unknown(entry.host)
-    else:
-        yield "host", link(text(fleet.hosts[entry.host].title), paths.relative(f"fleet.md#host-{entry.host}", here))
-    device = entry.device
-    yield "device", unknown(device) if isinstance(device, Unknown) else atlas.device(here, Spot(scope=FLEET, name=device))
     if entry.model is not None:
-        yield "model", unknown(entry.model.id) if isinstance(entry.model.id, Unknown) else code(entry.model.id)
         size = entry.model.parameters
         yield "parameters", unknown(size) if isinstance(size, Unknown) else text(size)
+    yield "kind", kind_claims(atlas, spot.name, service.known, here) if service and told else text(entry.kind.value)
     yield "address", _address(entry)
     if entry.clients:
         yield "clients", text(", ".join(fleet.clients[name].title for name in entry.clients))
     if entry.governed_by:
         yield "governed by", text(entry.governed_by)
-    if entry.availability_gated:
-        yield "availability", text("gated: it answers only while its host is left on")
     if entry.settings_live_on_host:
         yield "settings", text("live on its host, not in this inventory")
     limits = entry.probing
@@ -147,26 +205,40 @@ def _address(entry: Service) -> Markdown:
     return line(text("from the environment:"), code(name)) if name else code(entry.url)
 
 
-def _reached(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Iterator[ENTRY]:
+def _reached(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Markdown:
     """Tell what the service did when it was last asked, by a survey or by a run of its own."""
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
     found = next(((run, run.endpoint) for run in runs if run.endpoint is not None), None)
     asked = atlas.asked(spot.name) if spot.scope == FLEET else None
     newest = max((pair for pair in (found, asked) if pair), key=lambda pair: pair[0].started_at, default=None)
     if newest is None:
-        yield "when last asked", not_measured("no run has asked it yet")
-        return
+        return line(not_measured("no run has asked it yet; this asks:"), code(_probe(spot)))
     run, endpoint = newest
     when = line(
         text("asked from"), text(run.client.alias), dated(run.date, atlas.today, limit), atlas.run(here, run.id, text("run"))
     )
     detail = span(text(endpoint.detail), "detail") if endpoint.detail else NOTHING
-    yield "when last asked", line(chip(endpoint.state), detail, span(when, "note"), by="<br>")
+    path = atlas.run_paths.get(run.id)
+    place = "survey" if run.kind is RunKind.SURVEY else "conditions"
+    state = chip(endpoint.state, paths.relative(f"{path}#{place}", here) if path else "")
+    return line(state, detail, span(when, "note"), by="<br>")
 
 
-def _review(atlas: Atlas, spot: Spot, here: str) -> Iterator[ENTRY]:
-    if (target := checklist.link_of(atlas, spot, here)) is not None:
-        yield "review", target
+def _measure(atlas: Atlas, spot: Spot) -> Markdown:
+    """Give the commands that ask the service and that measure it, within the limits the inventory gives it."""
+    parts = [text("What it is and what it has switched on, by asking it:"), fenced(_probe(spot), "sh")]
+    service = atlas.service_view(spot)
+    if service is not None and service.kind is ServiceKind.TEXT_GENERATION:
+        side = spot.name if spot.scope == FLEET else EMBEDDED
+        parts += [text("All eight quantities of the measurement contract:"), fenced(f"python -m probes contract {side}", "sh")]
+        if side == EMBEDDED:
+            told = text("A setting off and on by turns, with a verdict:")
+            parts += [told, fenced(f"nox -s compare -- {side}:CONTROL=VALUE {side}", "sh")]
+    return paragraphs(*parts)
+
+
+def _probe(spot: Spot) -> str:
+    return f"nox -s probe -- --service {spot.name if spot.scope == FLEET else EMBEDDED}"
 
 
 def _questions(entry: Service | None) -> Markdown:
@@ -175,96 +247,23 @@ def _questions(entry: Service | None) -> Markdown:
     return paragraphs(heading(2, text("Open questions"), "questions"), bullets(text(question) for question in entry.questions))
 
 
-def _settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Markdown:
-    """Show each control by every way it is known, with the day and the place of each."""
-    service = atlas.service_view(spot)
-    found = service.sightings if service else _told(runs)
-    engine = service.engine if service else next((engine_of(run, atlas.corpus.fleet) for run in runs if run.settings), None)
-    found = tuple(one for one in found if one.kind is not ProvenanceKind.DOCUMENTED)
-    names = dict.fromkeys(one.control for one in found)
-    declared = {one.control for one in found if one.kind is ProvenanceKind.DECLARED and not one.default_of}
-    if not names:
-        return text("None is declared, and no run has seen one.")
-    body = []
-    for control in sorted(names, key=lambda control: (control not in declared, control)):
-        own = [one for one in found if one.control == control]
-        body.append(
-            (
-                _name(atlas, spot, engine, control),
-                _column(atlas, spot, [one for one in own if one.kind is ProvenanceKind.DECLARED and not one.in_file], here)
-                or span(text("not declared"), "absent"),
-                _column(atlas, spot, [one for one in own if one.in_file], here) or span(text("in no file"), "absent"),
-                _column(atlas, spot, [one for one in own if one.kind in _SEEN], here) or not_measured(),
-                _column(atlas, spot, [one for one in own if one.kind is ProvenanceKind.INFERRED], here) or not_measured(),
-                _agreement(control, own),
-            )
-        )
-    head = columns("Control", "Declared", "In files", "Observed", "Inferred", "Drift")
-    told = "Declared: in the inventory. In files: in the configuration files that it names for this service."
-    return paragraphs(span(text(told), "note"), table(head, body, Layout.CARDS, "settings"))
-
-
-def _name(atlas: Atlas, spot: Spot, engine: Engine | None, control: str) -> Markdown:
-    """Name a setting, and say so where the knowledge has no such control or had none for a release so new."""
-    known = atlas.corpus.knowledge
-    found = known.control(engine, control)
-    unknown = engine in known.controls and control != RELEASE and found is None
-    doubt = unverified(atlas.unverified(found.id, scope=spot.scope, service=spot.name)) if found else NOTHING
-    return line(code(control), span(text("unknown control"), "absent") if unknown else NOTHING, doubt)
-
-
-def _told(runs: tuple[Run, ...]) -> tuple[Sighting, ...]:
-    """Give what the newest run of a service says that no scope assesses."""
-    run = next((run for run in runs if run.kind is RunKind.ENDPOINT and run.validity.valid), None)
-    return () if run is None else sightings_of(run)
-
-
-def _column(atlas: Atlas, spot: Spot, found: Sequence[Sighting], here: str) -> Markdown:
-    return line(*(_sighting(atlas, spot, one, here) for one in found), by="<br>") if found else NOTHING
-
-
-def _sighting(atlas: Atlas, spot: Spot, one: Sighting, here: str) -> Markdown:
-    limit = age_limit(one.kind, atlas.corpus.fleet.policies.freshness)
-    when = [dated(one.date, atlas.today, limit)]
-    if one.in_file:
-        when += [code(one.source), atlas.run(here, one.run, text("run"))]
-    else:
-        when.append(atlas.run(here, one.run, text("run")) if one.run else text(one.source))
-    asides = [f"default of {one.default_of}"] if one.default_of else []
-    asides += [f"set, not effective: {one.without_effect}"] if one.without_effect and not one.default_of else []
-    asides += ["no fixed size"] if _free(atlas, spot, one) else []
-    value = line(scalar(one.value), *([span(text("; ".join(asides)), "detail")] if asides else []))
-    return line(value, span(line(*when), "note"), by="<br>")
-
-
-def _free(atlas: Atlas, spot: Spot, one: Sighting) -> bool:
-    """Tell a pool of 0, which is dynamic, from one of no bytes."""
-    service = atlas.service_view(spot)
-    control = atlas.corpus.knowledge.control(service.engine, one.control) if service else None
-    return control is not None and control.role is Role.POOL and one.value == 0
-
-
-def _agreement(control: str, found: Sequence[Sighting]) -> Markdown:
-    if len(found) < 2:
-        return span(text("nothing to compare"), "note")
-    if all(agree(control, found[0].value, other.value) for other in found[1:]):
-        return span(text("agrees"), "ok")
-    return span(text("drift"), "drift")
-
-
 def _techniques(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     cells = atlas.cells(spot)
     if not cells:
         return text("No technique is assessed for this service.")
     body = [
         (
-            link(
-                text(TECHNIQUE_TITLES[cell.technique]),
-                paths.relative(f"techniques/{cell.technique.value}.md", here),
-                "technique",
+            line(
+                anchor(f"technique-{cell.technique.value}"),
+                link(text(TECHNIQUE_TITLES[cell.technique]), why_target(cell.technique, spot.scope, here), "technique"),
+                by="",
             ),
-            line(chip(cell.state), *(span(text(f"drift: {one}"), "drift") for one in _drifts(atlas, spot, cell)), by="<br>"),
-            chip(cell.decision),
+            line(
+                chip(cell.state, why_target(cell.technique, spot.scope, here)),
+                *(span(line(text("drift:"), link(text(one), "#settings")), "drift") for one in _drifts(atlas, spot, cell)),
+                by="<br>",
+            ),
+            chip(cell.decision, why_target(cell.technique, spot.scope, here)),
             line(sentence(cell.summary), span(text(cell.applicability.value), "note"), by="<br>"),
             known_facts(atlas, spot, cell.facts, here),
         )
@@ -290,7 +289,18 @@ def _plans(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     )
     change = fenced(f"python -m gen whatif {planners.named(spot)} CONTROL=VALUE", "sh")
     told = text("What a setting would change, before it is touched:")
-    return paragraphs(heading(2, text("Plans"), "plans"), bullets(items), told, change)
+    service = atlas.service_view(spot)
+    drawn = NOTHING if service is None else plan_pictures.of_service(service, found)
+    return paragraphs(heading(2, text("Plans"), "plans"), bullets(items), drawn, told, change)
+
+
+def _course(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Iterator[Markdown]:
+    """Show what loads of several sizes measured, and how the service did over time."""
+    if loads := sweeps.of_loads(atlas, runs, here):
+        yield from (heading(2, text("Under load"), "under-load"), loads)
+    records = timelines.records_on(atlas, spot.scope, service=spot.name)
+    if course := timelines.of_runs(atlas, runs, here, records):
+        yield from (heading(2, text("Over time"), "over-time"), course)
 
 
 def _drifts(atlas: Atlas, spot: Spot, cell: Cell) -> tuple[str, ...]:
@@ -323,8 +333,18 @@ def _unverified(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     return paragraphs(title, text(told), details(text(f"{len(found)} to check again"), shown, "data"))
 
 
-def _capabilities(runs: tuple[Run, ...]) -> Markdown:
+def _capabilities(atlas: Atlas, runs: tuple[Run, ...], here: str) -> Markdown:
     found = next((run for run in runs if run.capabilities), None)
     if found is None:
         return NOTHING
-    return paragraphs(heading(2, text("Capabilities"), "capabilities"), capability_table(found.capabilities))
+    limit = atlas.corpus.fleet.policies.freshness.evidence_days
+    by = span(line(text("by"), atlas.run(here, found.id), dated(found.date, atlas.today, limit)), "meta")
+    return paragraphs(heading(2, text("Capabilities"), "capabilities"), by, capability_table(found.capabilities, here))
+
+
+def _records(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Markdown:
+    """List the records that speak of this service alone or rest on one of its runs."""
+    own = {run.id for run in runs}
+    scope = f"{FLEET}/{spot.name}" if spot.scope == FLEET else spot.scope
+    found = [one for one in atlas.records if one.scope == scope or own & {cited.id for cited in one.evidence}]
+    return paragraphs(heading(2, text("Records"), "records"), record_table(atlas, found, here)) if found else NOTHING

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gen import paths
 from gen.assessment import Assessment, Cell, Fact, RefKind
 from gen.benchmarks import of_technique
-from gen.markdown import NOTHING, Markdown, block, bullets, details, heading, line, link, paragraphs, sentence, span, text
+from gen.markdown import (
+    NOTHING,
+    Markdown,
+    anchor,
+    block,
+    bullets,
+    details,
+    fenced,
+    heading,
+    line,
+    link,
+    paragraphs,
+    sentence,
+    span,
+    text,
+)
+from gen.measuring import looks
 from gen.pages import claims, controls, planners
 from gen.pages.atlas import Atlas, Spot, scope_anchor
 from gen.pages.marks import age_limit, chip, dated, known, unverified
-from gen.pages.matrix import Row, changes, rows
+from gen.pages.matrix import Row, changes, rows, why_target
 from gen.pages.measured import pictures
 from gen.pages.page import Page
 from gen.pages.records import record_table
@@ -34,10 +51,14 @@ def pages(atlas: Atlas) -> Iterator[Page]:
 def _index(atlas: Atlas) -> Page:
     here = "techniques/index.md"
     body = [
-        (link(text(TECHNIQUE_TITLES[row.technique]), f"{row.technique.value}.md", "technique"), chip(row.shown.state),
-         chip(row.shown.decision), sentence(atlas.corpus.knowledge.techniques[row.technique].about))
+        (
+            link(text(TECHNIQUE_TITLES[row.technique]), f"{row.technique.value}.md", "technique"),
+            chip(row.shown.state, why_target(row.technique, FLEET, here)),
+            chip(row.shown.decision, why_target(row.technique, FLEET, here)),
+            sentence(atlas.corpus.knowledge.techniques[row.technique].about),
+        )
         for row in rows(atlas, FLEET)
-    ]  # fmt: skip
+    ]
     content = table(columns("Technique", "State in the fleet", "Decision", "What it is"), body, Layout.CARDS, "techniques")
     return Page(path=here, title="Techniques", body=content, trail=(("Matrix", "index.md"),), siblings=True)
 
@@ -62,16 +83,12 @@ def _page(atlas: Atlas, technique: Technique) -> Page:
 def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdown:
     row = next(row for row in rows(atlas, scope) if row.technique is technique)
     mark = scope_anchor(scope)
-    if scope == FLEET:
-        title = text(atlas.corpus.fleet.name)
-    else:
-        title = line(text(atlas.client_alias(scope)), span(text("local"), "badge"))
     shown = row.current
     return paragraphs(
-        heading(2, title, mark),
+        heading(2, atlas.scope_title(scope), mark),
         _standing(atlas, row, here),
-        _summary(atlas, row),
-        _news(row),
+        _summary(atlas, row, mark),
+        _news(row, f"{mark}-moved"),
         _listed("Why", f"{mark}-why", shown.why),
         _listed("What would change it", f"{mark}-change", shown.would_change),
         _prices(atlas, shown, here, f"{mark}-prices"),
@@ -80,6 +97,8 @@ def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdow
         facts_table(atlas, scope, shown.facts, here),
         _cells(atlas, shown, here, f"{mark}-services"),
         _evidence(atlas, shown, here, f"{mark}-evidence"),
+        heading(3, text("Measure it again"), f"{mark}-measure"),
+        *_again(atlas, shown),
     )
 
 
@@ -93,7 +112,7 @@ def _standing(atlas: Atlas, row: Row, here: str) -> Markdown:
     return line(span(held, "meta"), *drafts, by="<br>")
 
 
-def _summary(atlas: Atlas, row: Row) -> Markdown:
+def _summary(atlas: Atlas, row: Row, mark: str) -> Markdown:
     """Show the decision in force and, where the facts have moved, what they say today below it."""
     held = text("In force") if row.record else text("Today")
     said = [(held, row.shown if row.moved else row.current)]
@@ -102,8 +121,8 @@ def _summary(atlas: Atlas, row: Row) -> Markdown:
     body = [
         (
             label,
-            line(chip(one.state), sentence(one.state_text), by="<br>"),
-            line(chip(one.decision), sentence(one.decision_text), by="<br>"),
+            line(chip(one.state, f"#{mark}-facts"), sentence(one.state_text), by="<br>"),
+            line(chip(one.decision, f"#{mark}-why" if one.why else f"#{mark}-facts"), sentence(one.decision_text), by="<br>"),
             sentence(one.next_step) if one.next_step else span(text("none"), "note"),
         )
         for label, one in said
@@ -111,9 +130,10 @@ def _summary(atlas: Atlas, row: Row) -> Markdown:
     return table(columns("As of", "State", "Decision", "Next step"), body, Layout.CARDS, "summary")
 
 
-def _news(row: Row) -> Markdown:
+def _news(row: Row, name: str) -> Markdown:
     said = changes(row)
-    return block(paragraphs(text("What has moved since the record in force:"), said), "change") if said else NOTHING
+    told = line(anchor(name), text("What has moved since the record in force:"), by="")
+    return block(paragraphs(told, said), "change") if said else NOTHING
 
 
 def _listed(title: str, name: str, items: Sequence[str]) -> Markdown:
@@ -203,14 +223,20 @@ def _cell_table(atlas: Atlas, scope: str, cells: Sequence[Cell], here: str) -> M
     body = [
         (
             atlas.service(here, Spot(scope=scope, name=cell.service)),
-            line(chip(cell.state), _drift(cell), by="<br>"),
-            chip(cell.decision),
+            line(chip(cell.state, _cell_target(atlas, scope, cell, here)), _drift(cell), by="<br>"),
+            chip(cell.decision, _cell_target(atlas, scope, cell, here)),
             line(sentence(cell.summary), span(text(cell.applicability.value), "note"), by="<br>"),
             known_facts(atlas, Spot(scope=scope, name=cell.service), cell.facts, here),
         )
         for cell in cells
     ]
     return table(columns("Service", "State", "Decision", "What it means here", "Known"), body, Layout.CARDS, "cells")
+
+
+def _cell_target(atlas: Atlas, scope: str, cell: Cell, here: str) -> str:
+    """Address the row of a technique on the page of a service."""
+    page = atlas.service_paths[Spot(scope=scope, name=cell.service)]
+    return paths.relative(f"{page}#technique-{cell.technique.value}", here)
 
 
 def known_facts(atlas: Atlas, spot: Spot, facts: Sequence[Fact], here: str) -> Markdown:
@@ -236,9 +262,22 @@ def _drift(cell: Cell) -> Markdown:
 
 
 def _evidence(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markdown:
-    if not assessment.evidence:
-        return NOTHING
-    return paragraphs(heading(3, text("Evidence"), name), bullets(atlas.run(here, run) for run in assessment.evidence))
+    """List the runs that an assessment rests on, each with its page and its file."""
+    known = {run.id: run for run in atlas.runs}
+    limit = atlas.corpus.fleet.policies.freshness.evidence_days
+    items = []
+    for run in (known[run_id] for run_id in assessment.evidence):
+        about = line(text(f"{run.kind.value}, {run.subject}"), dated(run.date, atlas.today, limit))
+        raw = link(text("JSON"), paths.relative(atlas.run_files[run.id], here))
+        items.append(line(atlas.run(here, run.id), about, raw, by=" · "))
+    return paragraphs(heading(3, text("Evidence"), name), bullets(items)) if items else NOTHING
+
+
+def _again(atlas: Atlas, assessment: Assessment) -> Iterator[Markdown]:
+    """Say which command measures what of a row."""
+    for look in looks(atlas.corpus, assessment):
+        yield line(text(f"{look.asks}:"), span(text(look.about), "note") if look.about else NOTHING)
+        yield fenced(look.command, "sh") if look.command else NOTHING
 
 
 def _records(atlas: Atlas, technique: Technique, here: str) -> Markdown:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gen.knowledge.schema import KnownConflict
 from gen.markdown import NOTHING, Markdown, line, sentence, span, text
 from gen.pages.atlas import Atlas
+from gen.pages.capabilities import capability_place
 from gen.pages.marks import chip, dated
 from gen.techniques.wording import speaks_for
 from probes.evidence import Capability, CapabilityState, Run
@@ -20,7 +21,7 @@ def tried(atlas: Atlas, conflict: KnownConflict, here: str) -> Markdown:
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
     items = (
         line(
-            chip(one.state),
+            chip(one.state, capability_place(atlas, run, one, here)),
             text(f"{one.name} {one.requested}"),
             span(sentence(one.effect or one.words), "words") if one.effect or one.words else NOTHING,
             span(

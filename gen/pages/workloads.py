@@ -8,7 +8,8 @@ from gen import paths
 from gen.coverage import Bearing
 from gen.markdown import NOTHING, Markdown, code, details, line, link, paragraphs, sentence, span, text
 from gen.pages.atlas import Atlas
-from gen.pages.marks import absent, chip, dated, known, not_measured
+from gen.pages.capabilities import capability_place
+from gen.pages.marks import absent, age_limit, chip, dated, known, not_measured
 from gen.spread import FEWEST_FOR_P95, percentile, quantity, summary
 from gen.tables import Layout, columns, table
 from gen.words import TECHNIQUE_TITLES, Applicability
@@ -28,7 +29,7 @@ def measured_table(atlas: Atlas, workloads: Sequence[MeasuredWorkload], here: st
     body = [
         (
             atlas.run(here, (one.usable or one.last).id, text(_title(one))),
-            line(_what_it_is(one), span(text(f"run by {one.engine}"), "note") if one.engine else NOTHING, by="<br>"),
+            line(_what_it_is(atlas, one), span(text(f"run by {one.engine}"), "note") if one.engine else NOTHING, by="<br>"),
             line(*(_headline(metric) for metric in one.headlines()), by="<br>") or _why_not(one.last),
             line(dated((one.usable or one.last).date, atlas.today, limit), _failed_since(atlas, one, here), by="<br>"),
             code(one.last.tool.command),
@@ -43,7 +44,7 @@ def technique_tables(atlas: Atlas, workloads: Sequence[MeasuredWorkload], here: 
     body = [
         (
             atlas.run(here, (one.usable or one.last).id, text(_title(one))),
-            _what_it_is(one),
+            _what_it_is(atlas, one),
             *(_bearing_so(atlas, one, wanted, here) for wanted in _COLUMNS.values()),
         )
         for one in workloads
@@ -67,7 +68,11 @@ def _whys(atlas: Atlas, one: MeasuredWorkload, here: str) -> Markdown:
             _technique(technique, here, "technique"),
             chip(bearing.applicability),
             _why(one, bearing),
-            line(*(_shown(capability) for capability in one.shown(technique)), *_precisions(one, technique), by="<br>")
+            line(
+                *(_shown(atlas, one.usable or one.last, capability, here) for capability in one.shown(technique)),
+                *_precisions(one, technique),
+                by="<br>",
+            )
             or span(text("nothing to ask the runtime for"), "note"),
         )
         for technique, bearing in found
@@ -87,11 +92,13 @@ def _title(one: MeasuredWorkload) -> str:
     return one.subject.replace("-", " ").capitalize()
 
 
-def _what_it_is(one: MeasuredWorkload) -> Markdown:
+def _what_it_is(atlas: Atlas, one: MeasuredWorkload) -> Markdown:
     """Say what a model is and what told it."""
     if one.claim is None:
         return not_measured("no run saw its network")
-    told = line(text(one.claim.kind.value), known(one.claim.provenance.kind))
+    how = one.claim.provenance
+    limit = age_limit(how.kind, atlas.corpus.fleet.policies.freshness)
+    told = line(text(one.claim.kind.value), known(how.kind), dated(how.date, atlas.today, limit))
     return line(told, span(text(one.claim.where), "note"), by="<br>")
 
 
@@ -131,6 +138,7 @@ def _precisions(one: MeasuredWorkload, technique: Technique) -> Iterator[Markdow
         yield line(code(f"{precision} weights"), text(f"{metric.name} {summary(metric)}"))
 
 
-def _shown(capability: Capability) -> Markdown:
-    words = capability.effect or capability.words
-    return line(chip(capability.state), code(capability.requested), span(text(words), "detail") if words else NOTHING)
+def _shown(atlas: Atlas, run: Run, one: Capability, here: str) -> Markdown:
+    words = one.effect or one.words
+    said = span(text(words), "detail") if words else NOTHING
+    return line(chip(one.state, capability_place(atlas, run, one, here)), code(one.requested), said)

@@ -8,20 +8,25 @@ from gen.planners import load
 from gen.planners.kv_capacity import PER_TOKEN, weigh
 from gen.planners.model import shape_of
 from gen.planners.plan import Gap, Given, Plan, Planner, Span, Worked, derived, exactly, of_metric
+from gen.spread import Spread, spread
 from gen.view import ServiceView, View, of_its_release
 from probes.evidence import ProvenanceKind, Run, RunKind
 
-BENCHMARK = "memory-bandwidth"
+BENCHMARK, BATCHING = "memory-bandwidth", "continuous-batching"
 CONTEXTS = (0, 2048, 8192, 32768)
 FORMULA = "tokens per second <= bytes per second of memory / (bytes of weights + bytes of KV cache per token x tokens in it)"
 SPEED = "decode speed that was measured"
 REACHED = "share of the limit that decoding reached"
 
 
-def limit_tok_s(bytes_s: Span, weight_bytes: Span, kv_bytes_per_token: Span, context_tokens: int) -> Span:
-    """Bound the decode speed of one sequence: every token reads all weights and the whole cache once."""
+def limit_tok_s(bytes_s: Span, weight_bytes: Span, kv_bytes_per_token: Span, context_tokens: int, sequences: int = 1) -> Span:
+    """Bound the decode speed of all sequences together: a step reads all weights once, and the whole cache of each."""
     return derived(
-        "tok/s", lambda speed, weights, kv: speed / (weights + kv * context_tokens), bytes_s, weight_bytes, kv_bytes_per_token
+        "tok/s",
+        lambda speed, weights, kv: sequences * speed / (weights + sequences * kv * context_tokens),
+        bytes_s,
+        weight_bytes,
+        kv_bytes_per_token,
     )
 
 
@@ -76,6 +81,33 @@ def plan(view: View, service: ServiceView) -> Plan:
             "those experts of a mixture that it is sent to, so both may be faster.",
         ),
     )
+
+
+def batches(service: ServiceView) -> dict[str, dict[int, Spread]]:
+    """Give how fast a service's device decoded one sequence, and several at once, by benchmark and number of sequences.
+
+    Of several sequences it is the speed of one of them times their number. Only runs of one model stand together.
+    """
+    alone, found = _measured(service), {}
+    if alone is None:
+        return {}
+    if single := _samples(alone, ""):
+        found["reached by one sequence"] = {1: spread(single)}
+    runs = [run for run in service.runs if run.subject == BATCHING and run.validity.valid and of_its_release(run, service)]
+    run = max(runs, key=lambda run: (run.started_at, run.id), default=None)
+    if run is None or (run.model, run.device, run.client.fingerprint) != (alone.model, alone.device, alone.client.fingerprint):
+        return found
+    many = {}
+    for arm in run.arms:
+        count = arm.settings.get("concurrency")
+        if isinstance(count, int) and count > 0 and (samples := _samples(run, arm.name)):
+            many[count] = spread([count * sample for sample in samples])
+    return found | ({"reached by batches": many} if many else {})
+
+
+def _samples(run: Run, arm: str) -> tuple[float, ...]:
+    metric = run.metric("decode_tok_s", arm)
+    return () if metric is None else metric.samples
 
 
 def _reached(service: ServiceView, run: Run | None, limit: Span) -> Iterator[Worked]:

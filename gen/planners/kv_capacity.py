@@ -183,4 +183,4 @@ def pool_of(view: View, service: ServiceView) -> Given | Gap:
 def sighted(sighting: Sighting, name: str, value: float, unit: str) -> Given:
     """Take a setting as an input."""
     source = f"{sighting.control}, {sighting.source}"
-    return Given(name=name, span=exactly(value, unit), known=sighting.kind, source=source, run=sighting.run)
+    return Given(name=name, span=exactly(value, unit), known=sighting.kind, source=source, run=sighting.run, day=sighting.date)

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 
 from gen.spread import quantity, spread
@@ -82,7 +83,8 @@ def whole(span: Span) -> Span:
 class Given:
     """One input. `source` says where it stands, `run` which evidence it is.
 
-    `samples` is how many a measured median rests on, 0 for what is no median.
+    `samples` is how many a measured median rests on, 0 for what is no median. `day` is when it became known, None for
+    what is as old as its run, its source or the inventory.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Given:
     source: str
     run: str = ""
     samples: int = 0
+    day: date | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gen.assessment import Assessment, Cell, Fact
 from gen.benchmarks import of_technique
 from gen.knowledge import Role
-from gen.knowledge.schema import Default, Selects
+from gen.knowledge.schema import Default, Selects, same_value
 from gen.techniques.cells import (
     by_verdict,
     cells,
@@ -120,9 +120,13 @@ def _state(view: View, service: ServiceView) -> State:
 
 
 def _bounds(view: View, service: ServiceView) -> str:
-    values = [sighting and shown(sighting.value) for role in _BOUNDS for sighting in (view.setting(service, role),)]
-    sequences, tokens = (value or "no declared number of" for value in values)
-    return f"at most {sequences} sequences and {tokens} tokens per batch"
+    words = {Role.SEQUENCES: "sequence", Role.TOKENS: "token"}
+    known = {role: sighting.value for role in _BOUNDS if (sighting := view.setting(service, role)) is not None}
+    told = [f"{shown(value)} {words[role]}{'' if same_value(value, 1) else 's'}" for role, value in known.items()]
+    lacking = [f"{words[role]}s" for role in _BOUNDS if role not in known]
+    said = [f"at most {listing(told)} per batch"] if told else []
+    said += [f"no declared bound on {listing(lacking)}"] if lacking else []
+    return ", ".join(said)
 
 
 def _effect(verdict: Verdict) -> str:

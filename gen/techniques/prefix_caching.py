@@ -152,10 +152,10 @@ def _next_step(view: View, row: tuple[Cell, ...], decision: Decision) -> str:
 
 
 def _would_change(view: View) -> tuple[str, ...]:
-    methods = [
-        conflict.text
-        for service in view.text[:1]
+    methods = {
+        conflict.id: f"A wish for drafts that do not run beside it: {conflict.text}"
+        for service in view.text
         for conflict in view.knowledge.conflicts_for(service.engine, service.version, view.on, Technique.SPECULATIVE_DECODING)
         if conflict.against is TECHNIQUE
-    ]
-    return ("A measured TTFT that is no better on a warm prefix than on a cold one.", *methods)
+    }
+    return ("A measured TTFT that is no better on a warm prefix than on a cold one.", *methods.values())

@@ -71,7 +71,8 @@ def _decide(view: View, service: ServiceView) -> Cell:
     if weights_low is None:
         state, decision = State.UNKNOWN, Decision.INVESTIGATE if _speaks(view, service) else Decision.NO_CHANGE
     elif not weights_low:
-        state, decision = State.DISABLED, Decision.BENCHMARK_FIRST
+        # Keys and values in fewer bits are a part of it, as weights alone are.
+        state, decision = State.PARTLY if kv_low else State.DISABLED, Decision.BENCHMARK_FIRST
     elif kv_low is False:
         state, decision = State.PARTLY, Decision.BENCHMARK_FIRST
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gen.assessment import Assessment, Cell, Fact
@@ -35,7 +35,10 @@ _DECIDED = {Verdict.BETTER, Verdict.WORSE, Verdict.SAME}
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Where a benchmark would start, with what, and what newer release would change about it."""
+    """Where a benchmark would start, with what, and what newer release would change about it.
+
+    `silent` is what the documents of the release that runs no longer say.
+    """
 
     service: ServiceView
     cards: tuple[str, ...]
@@ -43,6 +46,7 @@ class Trial:
     example: Example | None
     newer: Release | None
     ahead: tuple[KnownFact, ...]
+    silent: tuple[Silent, ...]
     tenants: tuple[CoTenant, ...]
 
     @property
@@ -167,6 +171,7 @@ def _candidate(view: View, service: ServiceView) -> Trial:
         example=next((fact for fact in here if isinstance(fact, Example)), None),
         newer=newer if set(there) - set(here) else None,
         ahead=tuple(fact for fact in there if fact not in here),
+        silent=tuple(fact for fact in here if isinstance(fact, Silent)),
         tenants=_tenants(view, service),
     )
 
@@ -187,7 +192,8 @@ def _facts(view: View, trial: Trial | None) -> tuple[Fact, ...]:
         return ()
     engine = trial.service.engine
     shown = [fact for fact in trial.supported if fact.method is trial.method]
-    known = [*shown, *((trial.example,) if trial.example else ()), *trial.ahead]
+    previews = [fact for fact in trial.supported if fact.preview and fact not in shown]
+    known = [*shown, *((trial.example,) if trial.example else ()), *trial.silent, *previews, *trial.ahead]
     facts = [known_fact(view, engine, fact) for fact in known]
     if trial.newer is not None:
         facts.append(release_fact(trial.newer))
@@ -268,9 +274,12 @@ def _next_step(view: View, row: tuple[Cell, ...], decision: Decision, trial: Tri
         return f"Set the draft on {named} with its rollback at hand, and watch the whole measurement contract."
     if decision is not Decision.BENCHMARK_FIRST:
         return "None while the measurement stands."
-    if trial.newer is None:
-        return capital(f"{_benchmark(trial, (trial.method,) if trial.method else ())}{_handicap(view, trial)}.")
-    return _after_update(trial, trial.newer)
+    if trial.newer is not None:
+        return _after_update(trial, trial.newer)
+    previews = [fact.method for fact in trial.supported if fact.preview]
+    methods = dict.fromkeys([*((trial.method,) if trial.method else ()), *previews])
+    benchmark = f"{_benchmark(trial, methods)}{_handicap(view, trial)}."
+    return f"{test} Then {benchmark}" if (test := _test_first(trial.silent)) else capital(benchmark)
 
 
 def _benchmark(trial: Trial, methods: Iterable[Method]) -> str:
@@ -297,13 +306,18 @@ def _after_update(trial: Trial, newer: Release) -> str:
     release = f"{engine} {newer.version} ({newer.published.isoformat()})"
     first = f"Try {release} for {trial.service.title} beside {trial.service.version}"
     brings = f": it brings {listing(news)}" if news else ""
-    test = (
-        f" Test first whether {listing(dict.fromkeys(f.method.value for f in silent))} works with prefix caching and concurrent"
-        " requests, which its guide no longer says."
-        if silent
+    test = f" {told}" if (told := _test_first([*trial.silent, *silent])) else ""
+    return f"{first}{brings}.{test} Then {_benchmark(trial, methods)}."
+
+
+def _test_first(silent: Sequence[Silent]) -> str:
+    """Ask for a trial of what the documents no longer limit and do not allow either; '' where they are plain."""
+    methods = listing(dict.fromkeys(fact.method.value for fact in silent)) if silent else ""
+    return (
+        f"Test first whether {methods} works with prefix caching and concurrent requests, which its guide no longer says."
+        if methods
         else ""
     )
-    return f"{first}{brings}.{test} Then {_benchmark(trial, methods)}."
 
 
 def _would_change(view: View, trial: Trial | None) -> tuple[str, ...]:

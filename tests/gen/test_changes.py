@@ -20,7 +20,7 @@ from gen.words import Decision, State, Status
 from probes.errors import UsageError
 from probes.evidence import ProvenanceKind, Technique
 from probes.fleet import Declared
-from tests.gen.compared import two_sides
+from tests.gen.compared import FASTER, two_sides
 from tests.gen.ledger import JULY, NOVEMBER, assessment, cell, conflict, disabled, fact, inventory, ledger, record
 from tests.gen.specimens import FINGERPRINT, devices_run, endpoint_run, micro_run
 
@@ -242,7 +242,6 @@ def test_a_draft_says_everything_a_reviewer_needs() -> None:
         "## Decision outcome",
         "### Consequences",
         "### Confirmation",
-        "## What changed",
         "## What is known",
         "## Measurement contract",
         "## Evidence",
@@ -262,6 +261,56 @@ def test_a_draft_says_everything_a_reviewer_needs() -> None:
     )
 
 
+def test_a_first_record_has_nothing_to_compare_with_and_a_later_one_says_what_changed() -> None:
+    first, later = (one(compare(ledger(*known), [disabled()], NOVEMBER)).text for known in ((), (record(),)))
+    assert "## What changed" not in first
+    assert later.count("\n## What changed\n") == 1
+
+
+def test_a_draft_names_the_command_that_confirms_it_and_when_it_no_longer_holds() -> None:
+    both = two_sides()
+    told = assessment(scope=LOCAL, decision=Decision.ENABLE, evidence=(both.id,))
+    draft = one(compare(ledger(local_runs=(both,)), [told], NOVEMBER))
+    section = draft.text.partition("### Confirmation\n\n")[2].partition("\n\n")[0]
+    assert section.startswith(f"`nox -s confirm -- {draft.name}` measures again what this rests on. ")
+    assert (
+        "no quantity gets worse and none that is better or the same here stops being so, by the gates (5 % for times" in section
+    )
+    assert "else roll it back" in section
+    assert f"`nox -s confirm -- {draft.name}`" not in one(compare(ledger(), [assessment(cells=())], NOVEMBER)).text
+
+
+def test_the_consequences_say_what_was_measured_what_is_open_and_what_nobody_measured() -> None:
+    loud = FASTER | {"memory_bytes": (3e8, 6e8, 4e8, 4.2e8, 3.9e8, 4.1e8), "decode_tok_s": (40.0,) * 6}
+    both = two_sides(candidate=loud)
+    told = assessment(scope=LOCAL, decision=Decision.ENABLE, evidence=(both.id,))
+    text = one(compare(ledger(local_runs=(both,)), [told], NOVEMBER)).text
+    lines = text.partition("### Consequences\n\n")[2].partition("\n\n")[0].splitlines()
+    assert "- On embedded: enable_prefix_caching: false → true." in lines
+    assert "- Measured better: Time to first token (0.185 to 0.214 times)." in lines
+    assert "- Measured worse: Decode speed per request (0.646 to 0.668 times)." in lines
+    assert any(
+        line.startswith("- Measured and open, for the intervals reach across the gate: VRAM, or memory") for line in lines
+    )
+    assert "- Not measured: Power." in lines
+    owed = "Before it is accepted, measure or acknowledge (IA013): decode-rate (worse), memory (inconclusive), power (missing)."
+    assert owed in text
+    assert "To settle what is open, give about `--repetitions " in text
+    assert "It speaks for one machine alone" in text
+    assert "**Enable.** " in text
+
+
+def test_a_decision_that_opens_with_its_own_word_says_it_once() -> None:
+    def outcome(words: str) -> str:
+        told = assessment(decision=Decision.ENABLE, decision_text=words)
+        return one(compare(ledger(), [told], NOVEMBER)).text.partition("## Decision outcome\n\n")[2].partition("\n")[0]
+
+    assert outcome("Enable it on two services. Mind the order") == "**Enable** it on two services. Mind the order."
+    assert outcome("Enable. Mind the order") == "**Enable**. Mind the order."
+    assert outcome("Enabled services stay") == "**Enable.** Enabled services stay."
+    assert outcome("Do it") == "**Enable.** Do it."
+
+
 @pytest.mark.parametrize("decision", [Decision.ENABLE, Decision.TUNE])
 def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision) -> None:
     """What the draft says is owed is what the checks find once somebody accepts it."""
@@ -270,13 +319,25 @@ def test_a_draft_claims_no_comparison_that_no_cited_run_holds(decision: Decision
     assert "Benchmark first: still owed: no cited run compares baseline with candidate" in without.text
     assert "No cited run has both: measure them before it is accepted, or acknowledge IA013 about comparison." in without.text
     with_both = one(compare(ledger(local_runs=MEASURED), [told.model_copy(update={"evidence": (micro_run().id,)})], NOVEMBER))
-    assert "Benchmark first: the cited runs compare baseline and candidate (1 better, 1 same)." in with_both.text
+    assert "Benchmark first: done; the cited runs compare baseline and candidate (1 better, 1 same)." in with_both.text
     assert "No cited run has both" not in with_both.text
     owed = ["error-rate", "memory", "p95-latency", "power", "quality", "throughput"]
     for draft, about in ((without, ["comparison"]), (with_both, owed)):
         accepted = ledger(local_runs=MEASURED, local_records=(answered(draft, Status.ACCEPTED),))
         found = check_records(accepted, NOVEMBER)
         assert [finding.about for finding in found if finding.rule is Rule.CONTRACT_VERDICT] == about
+
+
+def test_a_change_that_nobody_compared_says_how_to_compare_it() -> None:
+    service = inventory().services["text-8b"]
+    off: dict[str, Any] = {"enable_prefix_caching": Declared(value=False, as_of=NOVEMBER)}
+    changed = service.model_copy(update={"settings": dict(service.settings) | off})
+    edited = inventory().model_copy(update={"services": dict(inventory().services) | {"text-8b": changed}})
+    (draft,) = [one for one in propose(ledger(fleet=edited), NOVEMBER, "fleet") if one.technique is Technique.PREFIX_CACHING]
+    assert (
+        "To compare first, start a second instance of text-8b with `enable_prefix_caching=true` beside it, then: "
+        "`nox -s compare -- text-8b ADDRESS --allow-load`." in draft.text
+    )
 
 
 @pytest.mark.parametrize("decision", list(Decision))

@@ -52,8 +52,22 @@ def test_an_improvement_is_told_in_times_whichever_way_the_metric_improves() -> 
 def test_a_claim_stands_while_its_range_meets_the_interval() -> None:
     assert stands(claim(), micro_run()) is Relation.AGREES
     assert stands(claim(figure={"low": 11, "high": 11, "unit": "times"}), micro_run()) is Relation.DISAGREES
-    assert stands(claim(figure={"low": 1, "high": 2, "unit": "times"}), micro_run()) is Relation.DISAGREES
     assert stands(claim(figure={"low": 4, "unit": "times"}), micro_run()) is Relation.AGREES
+
+
+def test_what_does_better_than_it_was_said_to_is_not_called_a_disagreement() -> None:
+    assert stands(claim(figure={"low": 1, "high": 2, "unit": "times"}), micro_run()) is Relation.EXCEEDS
+    reads = {"subject": "prefix-caching", "metric": "ttft_s", "candidate": {"enable_prefix_caching": True}, "reads": "value"}
+    promised = claim(answered=reads, figure={"low": 0.2, "high": 0.3, "unit": "times"})
+    assert stands(promised, micro_run()) is Relation.EXCEEDS, "81 ms, where lower is better"
+    missed = claim(answered=reads, figure={"low": 0.01, "high": 0.05, "unit": "times"})
+    assert stands(missed, micro_run()) is Relation.DISAGREES
+
+
+def test_a_size_that_is_another_one_is_no_better() -> None:
+    shape = {"layers": 40, "kv_heads": 40, "head_size": 128, "precision": "fp16", "sequences": 32, "context_tokens": 4096}
+    one = claim(answered=None, arithmetic=shape, figure={"low": 1, "high": 2, "unit": "GiB"})
+    assert stands(one) is Relation.DISAGREES
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,37 @@ def test_settings_are_under_test_until_something_else_is_named() -> None:
     assert apart(one, two, "enable_prefix_caching") == ["dynamic_split_fuse"]
 
 
-def test_a_setting_that_only_one_side_tells_is_not_known_to_differ() -> None:
+def test_a_setting_that_only_one_of_two_runs_tells_is_not_known_to_differ_and_is_named() -> None:
     one, two = one_side(settings=(setting("enable_prefix_caching", True),)), one_side(minute=5)
-    assert likeness(Side(run=one), Side(run=two)).same_thing
+    alike = likeness(Side(run=one), Side(run=two))
+    assert alike.same_thing
+    assert alike.unknown == ("driver", "enable_prefix_caching")
+
+
+def test_a_setting_that_another_runtime_does_not_have_is_not_missing_there() -> None:
+    one = one_side(settings=(setting("enable_prefix_caching", True),))
+    two = one_side(minute=5, runtime=Runtime(name="llama.cpp", version="b7000"), settings=(setting("cache_prompt", True),))
+    assert likeness(Side(run=one), Side(run=two), ["runtime"]).unknown == ("driver",)
+
+
+def test_what_only_one_arm_of_a_run_was_started_with_is_under_test() -> None:
+    """Else a run of a setting that is new on one side would be told as the noise of the same thing twice."""
+    both = sides_of(two_sides(settings=({}, {"sparse_attention": "xattention"})))
+    assert both is not None
+    alike = likeness(*both)
+    assert not alike.same_thing
+    assert [str(one) for one in alike.under_test] == ["sparse_attention: not set against xattention"]
+    assert [str(one) for one in likeness(*both[::-1]).under_test] == ["sparse_attention: xattention against not set"]
+    assert alike.unknown == ("driver",)
+    assert [one.name for one in likeness(*both, ["max-tokens"]).apart] == ["sparse_attention"]
+
+
+def test_that_there_can_be_no_driver_is_known() -> None:
+    none = Missing(missing=MissingReason.NOT_APPLICABLE, detail="no accelerator on the PCI bus")
+    without = specimens.host().model_copy(update={"driver": none})
+    assert likeness(Side(run=one_side(server=without)), Side(run=one_side(server=without, minute=5))).unknown == ()
+    with_one = without.model_copy(update={"driver": "xe 1.3"})
+    assert apart(one_side(server=without), one_side(server=with_one, minute=5)) == ["driver"]
 
 
 def test_changing_the_runtime_changes_its_version_too() -> None:

@@ -14,6 +14,7 @@ from gen.records.record import Confirm, EvidenceRef, Probe
 from gen.words import Decision, Status
 from probes.errors import UsageError
 from probes.evidence import Endpoint, EndpointState, Missing, MissingReason, Run, RunKind, Validity
+from probes.load.objective import parse_slo
 from tests.gen import ledger, specimens
 from tests.gen.compared import FASTER, STEADY, load, one_side, two_sides
 
@@ -147,6 +148,19 @@ def test_the_plan_measures_each_thing_once() -> None:
     words = "--repetitions 6 --requests 20 --concurrency 1 --max-tokens 32 --prompt medium --shared-prefix 1"
     assert " ".join(plan[2][3:]) == words
     assert plan[3:] == [["contract", "text-4b"]]
+
+
+def test_the_plan_holds_the_same_bounds_against_goodput() -> None:
+    """Those of the run, whoever gave them: by hand they stand nowhere else, and a workload may have others by now."""
+    slo = {"bounds": {"ttft_s": 0.5, "decode_tok_s": 12.125}, "origin": "the SLO of --slo"}
+    asked = {"sides": {"side": "embedded"}, "shape": {"repetitions": 6, "slo": slo}}
+    old = one_side(native={"contract": asked})
+    assert commands(corpus(record(old), old), [record(old)]) == [
+        ["contract", "embedded", "--repetitions", "6", "--slo", "ttft_s=0.5,decode_tok_s=12.125"]
+    ]
+    assert parse_slo("ttft_s=0.5,decode_tok_s=12.125").document()["bounds"] == slo["bounds"]  # type: ignore[union-attr]
+    unset = one_side(native={"contract": asked | {"shape": {"repetitions": 6, "slo": None}}})
+    assert commands(corpus(record(unset), unset), [record(unset)]) == [["contract", "embedded", "--repetitions", "6"]]
 
 
 def test_records_in_force_are_confirmed_and_unknown_ones_are_a_misuse() -> None:

@@ -295,6 +295,24 @@ def test_every_declared_setting_moves_the_cells_that_rest_on_it_and_no_other(nam
     assert moves == {(technique, name) for technique in expected} | {(technique, "row") for technique in expected}
 
 
+@pytest.mark.parametrize(
+    ("weights", "kv", "state"),
+    [
+        ("INT4", "u8", State.ENABLED),
+        ("FP16", "u8", State.PARTLY),
+        ("INT4", "f16", State.PARTLY),
+        ("FP16", "f16", State.DISABLED),
+    ],
+)
+def test_what_is_quantized_of_weights_and_cache_is_told_from_both(weights: str, kv: str, state: State) -> None:
+    given = {"weight_precision": weights, "KV_CACHE_PRECISION": kv}
+    declared = {control: Declared(value=value, as_of=JULY, source="test") for control, value in given.items()}
+    kept = {**inventory().services["text-27b"].settings, **declared}
+    row = rows(with_service("text-27b", settings=kept))[Technique.QUANTIZATION]
+    (found,) = [cell for cell in row.cells if cell.service == "text-27b"]
+    assert (found.state, found.summary) == (state, f"{weights} weights and {kv} KV cache.")
+
+
 # Concurrency that nobody bounds is a fact about the KV cache as well; by how much it is bounded is not.
 WITHOUT = {**MOVES, "max_num_seqs": {Technique.CONTINUOUS_BATCHING, Technique.KV_CACHE}}
 
@@ -441,12 +459,24 @@ def test_a_runtime_that_can_split_has_no_doubt_to_state() -> None:
 
 
 def test_an_updated_runtime_moves_what_its_release_changes() -> None:
+    """What its documents no longer say is tested first before an update and after it, until somebody has."""
     fleet = with_service("text-8b-b580", runtime_version="2026.4.1")
     before, after = rows(on=NOVEMBER), rows(fleet, on=NOVEMBER)
-    assert techniques_of(moved(before, after)) == {SPECULATIVE}
+    assert moved(before, after) == {(SPECULATIVE, "row"), (Technique.PREFIX_CACHING, "row")}
     step = after[SPECULATIVE].next_step
+    assert step.startswith("Test first whether EAGLE-3 works with prefix caching and concurrent requests")
+    assert "Then benchmark EAGLE-3, MTP and DFlash on 8B text on B580, baseline against candidate" in step
     assert "beside" not in step
-    assert "without prefix caching" not in step
+    assert "which is all that" not in step
+    assert "no longer lists EAGLE-3's limits" in told(after[SPECULATIVE])
+
+
+def test_a_release_moves_the_same_rows_on_whichever_service_it_runs() -> None:
+    """The methods that do not run beside prefix caching are those of any service, and not of the first."""
+    for service in ("text-8b", "text-4b"):
+        after = rows(with_service(service, runtime_version="2026.4.1"), on=NOVEMBER)
+        assert moved(rows(on=NOVEMBER), after) == {(Technique.PREFIX_CACHING, "row")}
+        assert any("DFlash refuses to start" in one for one in after[Technique.PREFIX_CACHING].would_change)
 
 
 def test_a_service_on_a_card_with_incidents_is_not_where_a_benchmark_starts() -> None:

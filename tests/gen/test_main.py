@@ -151,7 +151,7 @@ def test_show_prints_a_record_without_its_generated_block(main: Main, root: Path
         (["records", "propose", "--scope", "cluster"], "nothing is known of it; expected one of fleet, local"),
         (["records", "promote", "x"], "no local run or draft is called 'x'; 0 in adr/local: none"),
         (["records", "import", "absent.json"], "absent.json: cannot be read (No such file or directory)"),
-        (["records", "new", " "], "TITLE: is ' '; expected one line of text"),
+        (["records", "new", " "], "TITLE: is ' '; expected one line of words"),
         (["matrix", "--scope", "x"], "--scope: is 'x'; expected one of fleet"),
         (["schema", "flet"], "did you mean fleet?"),
         (["check", "--json", "--github"], "not allowed with"),

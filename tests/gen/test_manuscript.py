@@ -128,6 +128,12 @@ def test_structure_is_kept() -> None:
     assert "for the writer" not in reader.text
 
 
+def test_a_second_title_is_a_section_of_the_page() -> None:
+    page = html_of(written("# The page has this one\n\ntext\n\n# Another\n"))
+    assert "<h1" not in page
+    assert '<h2 id="another">' in page
+
+
 def test_repeated_headings_keep_apart() -> None:
     assert [value for tag, name, value in shown("## Gates\n\n## Gates\n\n## 漢字\n").attributes if name == "id"] == [
         "gates",

@@ -7,6 +7,7 @@ The whole list is kept in golden/mutations.txt; refresh it after a wanted change
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ def another(name: str, value: Data) -> Iterator[Data]:
     elif isinstance(value, bool):
         yield not value
     elif isinstance(value, int | float):
-        yield value * 2
+        yield value * 2 or 1
     elif isinstance(value, str):
         yield f"{value} (other)"
     elif isinstance(value, dict):
@@ -143,6 +144,14 @@ def another(name: str, value: Data) -> Iterator[Data]:
 
 def changed(data: Data, place: Place, other: Data) -> Fleet | None:
     """Apply one change; None where the inventory would refuse it."""
+    try:
+        fleet = Fleet.model_validate_json(json.dumps(apply(data, place, other)))
+    except ValidationError:
+        return None
+    return None if next(dangling(fleet), None) else fleet
+
+
+def apply(data: Data, place: Place, other: Data) -> Data:
     made = copy.deepcopy(data)
     inner = made
     for key in place[:-1]:
@@ -151,11 +160,7 @@ def changed(data: Data, place: Place, other: Data) -> Fleet | None:
         del inner[place[-1]]
     else:
         inner[place[-1]] = other
-    try:
-        fleet = Fleet.model_validate_json(json.dumps(made))
-    except ValidationError:
-        return None
-    return None if next(dangling(fleet), None) else fleet
+    return made
 
 
 def shown(value: Data) -> str:
@@ -203,3 +208,22 @@ def test_words_addresses_and_ages_decide_nothing() -> None:
     idle = [one for one in mutations() if DECIDES_NOTHING & set(map(str, one.place))]
     assert idle
     assert not [str(one) for one in idle if one.decided]
+
+
+def test_two_facts_together_move_the_cells_that_each_moves_alone() -> None:
+    """Of two services; what both say of one row is summed up there, and no cell of a third is touched."""
+    data = inventory().model_dump(mode="json", by_alias=True)
+    before = rows(inventory())
+    fields = {"kind", "runtime", "settings_live_on_host", *("KV_CACHE_PRECISION", "enable_prefix_caching", "max_num_seqs")}
+    single = [one for one in mutations() if one.place[0] == "services" and one.place[-1] in fields]
+    mine, theirs = ([one for one in single if one.place[1] == name] for name in ("text-30b", "text-4b"))
+    assert len(mine) == len(theirs) == len(fields)
+    for one, two in itertools.product(mine, theirs):
+        edits = {place: other for place, _, other in changes(data, ()) if place in {one.place, two.place}}
+        made = data
+        for place, other in edits.items():
+            made = apply(made, place, other)
+        after = rows(Fleet.model_validate_json(json.dumps(made)))
+        decided = {(technique, name) for technique, name in moved(before, after, deciding) if name != ROW}
+        alone = {(technique, name) for technique, name in one.decided | two.decided if name != ROW}
+        assert decided == alone, f"{one.place} and {two.place}"

@@ -85,7 +85,8 @@ def test_a_picture_says_in_words_what_it_draws() -> None:
     assert "<title" in made
     told = read(made).text
     assert "tokens in the pool: 26816 tokens (25536 tokens to 28240 tokens)" in told
-    assert "8B text: how many sequences share its pool." in told
+    assert "16 sequences at once: 1,676 tokens each fit (between 1,596 and 1,765)" in made
+    assert "8B text: lines are the cache of so many sequences as they grow" in told
 
 
 def test_what_a_pool_holds_is_a_reason_and_drafts_no_record() -> None:
@@ -103,17 +104,17 @@ def test_claims_show_conditions_measurement_and_relation(site: dict[str, str]) -
     rows = {row[0].removeprefix("Claim ").strip(): row for row in read(site["claims.md"]).rows[1:]}
     assert len(rows) == len(knowledge().claims)
     row = next(row for claim, row in rows.items() if "ten times as long" in claim)
-    assert "11 times" in row[3]
-    assert "5.09 times (4.67 times to 5.53 times) below the claim (n = 7)" in row[4]
-    assert row[5].strip().endswith("disagrees")
+    assert "11 times" in row[2]
+    assert "5.09 times (4.67 times to 5.53 times) below the claim (n = 7)" in row[3]
+    assert row[1].strip().endswith("disagrees")
     unmeasured = next(row for claim, row in rows.items() if "scales to 80 to 95 %" in claim)
-    assert "it would take two linked cards of one host" in unmeasured[4]
-    assert unmeasured[5].strip().endswith("not measured here")
+    assert "it would take two linked cards of one host" in unmeasured[3]
+    assert unmeasured[1].strip().endswith("not measured here")
 
 
 def test_what_is_disputed_stands_first(site: dict[str, str]) -> None:
-    relations = [row[5].removeprefix("Relation ").strip() for row in read(site["claims.md"]).rows[1:]]
-    order = ["disagrees", "agrees", "other conditions", "not measured here"]
+    relations = [row[1].removeprefix("Relation ").strip() for row in read(site["claims.md"]).rows[1:]]
+    order = ["disagrees", "better than claimed", "agrees", "other conditions", "not measured here"]
     assert relations == sorted(relations, key=order.index)
 
 

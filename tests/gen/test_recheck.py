@@ -17,6 +17,7 @@ from gen.findings import DUE, Finding, Rule
 from gen.knowledge import Checked, Engine, Knowledge
 from gen.knowledge.schema import Known
 from gen.recheck import running, unverified
+from gen.records import parse_record
 from gen.site import pages
 from gen.versions import parse_version
 from gen.view import FLEET
@@ -163,7 +164,10 @@ def test_an_assessment_is_the_same_whatever_was_checked_for_which_release() -> N
     aged = date(2027, 3, 30)
     then = [one.key() for one in assess(corpus, FLEET, aged)]
     assert then == [one.key() for one in assess(corpus, FLEET, NOVEMBER)]
-    assert [draft.text for draft in propose(later, NOVEMBER)] == [draft.text for draft in propose(corpus, NOVEMBER)]
+    drafts = propose(corpus, NOVEMBER)
+    assert [draft.name for draft in propose(later, NOVEMBER)] == [draft.name for draft in drafts]
+    waiting = tuple(parse_record(draft.name, draft.text, draft.path) for draft in drafts)
+    assert propose(replace(later, records=waiting), NOVEMBER) == (), "a mark that goes or comes drafts nothing again"
 
 
 def test_a_source_that_names_no_release_was_checked_for_none() -> None:
@@ -221,3 +225,27 @@ def test_something_was_checked_for_the_newest_release_of_its_sources_or_where_it
             release = known.checked_for(one, engine).release
             begins = one.true_from.release if one.true_from else None
             assert begins is None or (release is not None and parse_version(begins) <= parse_version(release)), one.id
+
+
+def test_a_draft_marks_the_reasons_and_prices_that_nobody_has_checked_for_the_running_release() -> None:
+    def text(version: str) -> str:
+        drafts = propose(ledger(fleet=declaring(version)), NOVEMBER, FLEET)
+        return next(draft.text for draft in drafts if draft.technique is Technique.SPECULATIVE_DECODING)
+
+    marked = [line for line in text(NEWER).splitlines() if f"*Unverified for OVMS {NEWER} (IA030).*" in line]
+    assert any(line.startswith("- Price: ") for line in marked)
+    drivers = text(NEWER).partition("## Decision drivers")[2].partition("##")[0]
+    assert f"Unverified for OVMS {NEWER}" in drivers
+    assert "nverified for" not in text("2026.2")
+
+
+@pytest.mark.parametrize(("kinds", "asked"), [({"cpu"}, False), ({"gpu"}, True), ({"cpu", "gpu", "npu"}, True)])
+def test_a_machine_without_a_card_is_asked_nothing_about_cards(kinds: set[str], asked: bool) -> None:
+    corpus = ledger(local_runs=(specimens.endpoint_run(),))
+    (mine,) = [one for one in running(corpus, NOVEMBER) if one.scope != FLEET]
+    on = replace(mine, kinds=frozenset(kinds), version=NEWER)
+    found = {one.id for one in unverified(knowledge(), [on], NOVEMBER)}
+    of_cards = {"openvino.xattention.supported", "openvino.xattention.refused-on-xe2", "openvino.attention.foreign-switches"}
+    assert (of_cards <= found) is asked
+    assert asked or found.isdisjoint(of_cards)
+    assert mine.kinds == {"cpu", "gpu", "npu"}, "where nobody tells the device it may be any"

@@ -133,7 +133,7 @@ def test_a_decision_shows_its_change_and_its_way_back(main: Main, root: Path) ->
         (["deprecate", "x", "--by", "y"], "--why"),
         (["reject", "x", "--by", "y", "--why", "a\nb"], "--why"),
         (["accept", "x", "--by", "y", "--on", "tomorrow"], "expected a date such as 2026-07-10"),
-        (["new", "a\nb"], "expected one line of text"),
+        (["new", "a\nb"], "expected one line of words"),
         (["list", "--technique", "magic"], "'magic' is not one of"),
         (["propose", "--scope", ""], "nothing is known of it"),
         (["promote", "../../etc/passwd"], "no local run or draft is called"),

@@ -167,7 +167,7 @@ def test_raw_evidence_keeps_its_hash(site: dict[str, str]) -> None:
     for run in small().runs + small().local_runs:
         published = json.loads(site[f"evidence/{run.id}.json"])
         assert content_hash(published) == published["content_sha256"] == run.content_sha256
-    listed = json.loads(site["evidence/index.json"])
+    listed = json.loads(site["evidence/index.json"])["runs"]
     assert {entry["file"] for entry in listed} == {path for path in site if path.startswith("evidence/2")}
 
 
@@ -237,7 +237,11 @@ def test_one_more_record_changes_the_pages_of_its_technique_and_the_lists(site: 
     held = corpus.records[0]
     draft = ledger.record(name="2026-11-30-automatic-prefix-caching-fleet", status=Status.PROPOSED, date=TODAY, body="Text.")
     after = pages(replace(corpus, records=(held, draft)), TODAY)
+    # The day before it leads on to the day of the record.
     assert changed(site, after) == {
+        "as-of/2026-07-10.md",
+        "as-of/2026-11-30.md",
+        "as-of/index.md",
         "index.md",
         "matrix.json",
         f"records/{draft.name}.md",
@@ -277,7 +281,10 @@ def test_the_chip_is_the_record_in_force_and_news_stand_beside_it() -> None:
     assert state == "State enabled"
     assert decision == "Decision keep record of 2026-07-10 investigate proposed 2026-11-30"
     assert why.startswith("Why On, on one text service.")
-    assert "What has moved" in site["index.md"]
+    first = read(site["index.md"].split("---\n", 2)[2])
+    assert "what has moved: state enabled → disabled, decision keep → investigate" in first.text
+    assert ("a", "href", "techniques/automatic-prefix-caching.md#fleet-moved") in first.attributes
+    assert f"nox -s adr -- accept {draft.name} --by WHO" in first.text
     feed = {row["technique"]: row for row in json.loads(site["matrix.json"])["scopes"]["fleet"]}["automatic-prefix-caching"]
     assert (feed["record"], feed["proposed"], feed["moved"]) == (held.name, [draft.name], True)
 

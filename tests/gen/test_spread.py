@@ -82,3 +82,9 @@ def metric(**changes: object) -> Metric:
 )
 def test_a_number_comes_with_size_and_spread_or_a_reason(one: Metric, shown: str) -> None:
     assert summary(one) == shown
+
+
+def test_one_thing_is_written_as_one() -> None:
+    assert [quantity(value, "requests") for value in (0, 1, 2)] == ["0 requests", "1 request", "2 requests"]
+    assert quantity(1, "s") == "1 s"
+    assert quantity(1, "tokens/s") == "1 tokens/s"

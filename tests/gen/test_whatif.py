@@ -99,7 +99,7 @@ def test_plans_are_worked_out_before_and_after() -> None:
 
 
 def test_what_a_plan_lacks_is_told_for_a_change_that_bears_on_it() -> None:
-    assert any(one.startswith("kv_heads: ") for one in asked(cache_size="4").unknown)
+    assert any("kv_heads and head_size: " in one for one in asked(cache_size="4").unknown)
     assert not asked(enable_prefix_caching="false").unknown
 
 
@@ -150,7 +150,7 @@ def test_measured_services_are_judged_by_their_measurement(shipped: Corpus) -> N
 
 def test_the_way_back_is_the_value_of_today(shipped: Corpus) -> None:
     found = asked(max_num_seqs="32")
-    assert found.roll_back == ("set max_num_seqs back to 16 (declared 16 (2026-07-10))",)
+    assert found.roll_back == ("set max_num_seqs back to 16 (declared, 2026-07-10)",)
     (unset,) = asked(rest_workers="4").roll_back
     assert unset.startswith("take rest_workers out again, which leaves it at its default")
     (one_of_many,) = asked("embedded", shipped, num_assistant_tokens="3").roll_back
@@ -226,3 +226,22 @@ def test_a_hypothesis_leaves_the_corpus_as_it_was() -> None:
     copy = replace(corpus)
     whatif(corpus, TEXT, {"cache_size": "8"}, NOVEMBER)
     assert corpus == copy
+
+
+def test_what_is_asked_of_one_thing_is_told_in_one_line_and_a_shortage_as_such(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "fleet.yml", tmp_path / "fleet.yml")
+    told = "\n".join(str(line) for line in command(tmp_path, "text-30b", "cache_size=8").shown)
+    assert "missing: layers, kv_heads and head_size: name the model's folder" in told
+    left = {one: line for line in told.splitlines() for one in ("B60", "B580") if f"memory left on Intel Arc {one}" in line}
+    pro = next(line for line in told.splitlines() if "memory left on Intel Arc Pro B60" in line)
+    assert pro.endswith(", so it may not fit")
+    assert "so it does not fit -> " in left["B580"]
+    assert left["B580"].endswith(", so it does not fit")
+
+
+def test_a_value_that_a_service_has_already_changes_nothing_and_is_told(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "fleet.yml", tmp_path / "fleet.yml")
+    same, other = ([str(line) for line in command(tmp_path, TEXT, f"max_num_seqs={n}").shown] for n in (16, 17))
+    assert "    It runs so already: nothing would change" in same
+    assert not any("so already" in line for line in other)
+    assert json.loads(command(tmp_path, TEXT, "max_num_seqs=16", "--json").shown[0])["changes"][0]["so_already"] is True

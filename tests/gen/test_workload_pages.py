@@ -44,7 +44,7 @@ def test_the_machine_tells_every_number_with_unit_size_and_spread_and_the_comman
 
 def test_coverage_shows_what_the_runtime_said_of_a_model_that_is_no_llm() -> None:
     page = coverage_page()
-    assert "network without attention observed model.onnx as OpenVINO loads it" in page
+    assert "network without attention observed 2026-11-28 model.onnx as OpenVINO loads it" in page
     assert "It has no attention layer." in page
     assert "refused ContinuousBatchingPipeline(model) Model is supposed to be stateful <script>alert(1)</script>" in page
     assert "inert create_infer_request().query_state() no state variables in the compiled model" in page

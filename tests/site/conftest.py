@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from gen.records import render_record
 from probes.archive import write_run
 from tests.gen import ledger, specimens
+from tests.site.browsing import FLAGS, Server, Silent
 
 ROOT = Path(__file__).parents[2]
 QUIET = {"NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"}
@@ -61,3 +65,31 @@ def site(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        if os.environ.get("CI"):
+            pytest.fail("no chromium on the PATH; CI is to show the site in a browser")
+        pytest.skip("no chromium on the PATH")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def served(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the site below a sub-path, as a project's pages are."""
+    root = tmp_path_factory.mktemp("served")
+    (root / "group" / "project").mkdir(parents=True)
+    (root / "group" / "project" / "docs").symlink_to(site, target_is_directory=True)
+    server = Server(("127.0.0.1", 0), functools.partial(Silent, directory=str(root)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/group/project/docs/"
+    server.shutdown()
+    server.server_close()
+    thread.join()

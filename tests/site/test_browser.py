@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import os
-import shutil
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext
 
 from tests.gen import specimens
+from tests.site.browsing import DESK, PHONE, SAMPLE, Scheme, Witness, settled
 
 pytestmark = pytest.mark.browser
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
-PHONE: ViewportSize = {"width": 360, "height": 740}
-DESK: ViewportSize = {"width": 1280, "height": 900}
-SAMPLE = (
-    "index.html",
-    "coverage.html",
-    "fleet.html",
-    "how-to-read.html",
-    "techniques/automatic-prefix-caching.html",
-    "services/text-8b.html",
-    "services/local-abc123abc123-embedded.html",
-    "devices/local-abc123abc123-cpu.html",
-    "runs/20261128t092000z-bench-micro-prefix-caching.html",
-    "records/2026-07-10-automatic-prefix-caching-fleet.html",
-)
+# What scripts add to a page goes again; the title of a column stays when it stops being a button.
+BARE = """(page) => {
+  page.querySelectorAll("th button").forEach((title) => title.replaceWith(...title.childNodes));
+  page.querySelectorAll(".age, .sift, button").forEach((added) => added.remove());
+}"""
 # WCAG 2.2, 1.4.3: contrast of text with what lies behind it, 4.5 to 1, or 3 to 1 for large text.
 CONTRAST = """() => {
   const luminance = ([r, g, b]) => [r, g, b].map((v) => v / 255)
@@ -68,71 +45,6 @@ CONTRAST = """() => {
   }
   return [...new Set(weak)];
 }"""
-
-
-@dataclass(kw_only=True)
-class Witness:
-    """Everything a page did that it should not."""
-
-    errors: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def watch(self, page: Page) -> Page:
-        page.on("console", lambda message: self.errors.append(message.text) if message.type in {"error", "warning"} else None)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("dialog", self._refuse)
-        page.on("request", lambda request: self.requests.append(request.url))
-        # A page that is left does not wait for what it had asked for.
-        page.on(
-            "requestfailed", lambda request: None if request.failure == "net::ERR_ABORTED" else self.errors.append(request.url)
-        )
-        return page
-
-    def _refuse(self, dialog: Dialog) -> None:
-        self.errors.append(f"dialog {dialog.message}")
-        dialog.dismiss()
-
-    def clean(self, base: str) -> None:
-        assert self.errors == []
-        assert [url for url in self.requests if not url.startswith((base, "data:", "about:"))] == []
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("no chromium on the PATH; CI is to show the site in a browser")
-        pytest.skip("no chromium on the PATH")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        yield started
-        started.close()
-
-
-class Server(http.server.ThreadingHTTPServer):
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing when the browser leaves in the middle of an answer."""
-
-
-class Silent(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the library's name)
-        """Say nothing about each request."""
-
-
-@pytest.fixture(scope="module")
-def served(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the site below a sub-path, as a project's pages are."""
-    root = tmp_path_factory.mktemp("served")
-    (root / "group" / "project").mkdir(parents=True)
-    (root / "group" / "project" / "docs").symlink_to(site, target_is_directory=True)
-    server = Server(("127.0.0.1", 0), functools.partial(Silent, directory=str(root)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/group/project/docs/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def context(browser: Browser, **options: Any) -> BrowserContext:
@@ -190,7 +102,7 @@ def test_without_scripts_every_fact_is_there(browser: Browser, site: Path) -> No
             bare.goto((site / path).as_uri())
             full.goto((site / path).as_uri())
             full.wait_for_selector("time[data-aged], article:not(:has(time))", state="attached")
-            full.locator("article").evaluate("(page) => page.querySelectorAll('.age, button').forEach((e) => e.remove())")
+            full.locator("article").evaluate(BARE)
             with_scripts = str(full.locator("article").text_content())
             assert bare.locator("article").text_content() is not None
             assert " ".join(str(bare.locator("article").text_content()).split()) == " ".join(with_scripts.split()), path
@@ -201,12 +113,12 @@ def test_without_scripts_every_fact_is_there(browser: Browser, site: Path) -> No
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_what_lies_behind_it(browser: Browser, site: Path, scheme: Literal["light", "dark"]) -> None:
+def test_text_stands_out_from_what_lies_behind_it(browser: Browser, site: Path, scheme: Scheme) -> None:
     with browser.new_context(viewport=DESK, color_scheme=scheme, reduced_motion="reduce") as desk:
         page = desk.new_page()
         for path in SAMPLE:
             page.goto((site / path).as_uri())
-            page.wait_for_timeout(600)  # the theme fades its tabs in
+            settled(page)
             assert page.evaluate(CONTRAST) == [], path
 
 
