@@ -89,17 +89,16 @@ def block(body: Markdown, *classes: str, tag: str = "div", **data: str) -> Markd
     return Markdown(f'<{tag} class="{" ".join(classes)}"{_data(data)} markdown="1">\n\n{body.strip()}\n\n</{tag}>\n')
 
 
-def details(summary: Markdown, body: Markdown, *classes: str, **data: str) -> Markdown:
+def details(summary: Markdown, body: Markdown, *classes: str, searched: bool = True) -> Markdown:
     """Fold blocks under one line; they open without a script. The line itself holds no link: it is what is pressed.
 
-    With `search_exclude=""` the search passes over them, as it should over bare samples.
+    What nobody would search for by its words, such as rows of samples, stays out of the index of the search.
     """
     if "](" in summary or "<a " in summary:
         raise ValueError(f"a summary without links: {summary!r}")
     kind = f' class="{" ".join(classes)}"' if classes else ""
-    return Markdown(
-        f'<details{kind}{_data(data)} markdown="1">\n<summary>{summary}</summary>\n\n{body.strip()}\n\n</details>\n'
-    )
+    kind += "" if searched else " data-search-exclude"
+    return Markdown(f'<details{kind} markdown="1">\n<summary>{summary}</summary>\n\n{body.strip()}\n\n</details>\n')
 
 
 def heading(level: int, label: Markdown, name: str) -> Markdown:

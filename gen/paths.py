@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import posixpath
 import re
@@ -35,6 +36,7 @@ def evidence_file(run_id: str) -> str:
     return f"evidence/{run_id if SAFE_NAME.fullmatch(run_id) else names([run_id])[run_id]}.json"
 
 
+@functools.lru_cache(maxsize=2**16)
 def relative(target: str, here: str) -> str:
     """Write the link from the page `here` to `target`, which may end in an anchor."""
     path, _, anchor = target.partition("#")

@@ -14,7 +14,6 @@ from gen.markdown import Markdown, block, span
 
 FEW = 8
 """So many rows are seen at a glance; only more are worth a filter."""
-
 Group = tuple[str, ...]
 
 
@@ -58,7 +57,7 @@ def table(
 ) -> Markdown:
     """Write a table whose cells are all filled.
 
-    Numbers come as text: a table of numbers would turn 2026.20 into 2026.2 and a missing value into nan.
+    Numbers come as text: pandas and tabulate would turn 2026.20 into 2026.2 and a missing value into nan.
     With `facets` a long table can be searched and sorted where scripts run (docs/assets/tables.js), and those columns,
     named by their titles, each offer their values to choose from. `gen.markdown.sifted` says what a cell sorts or counts
     as where its words do not. Rows in an order that tells something, such as a contract, go without.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import JsonValue
@@ -22,8 +22,7 @@ INDEX = "evidence/index.json"
 def files(atlas: Atlas) -> Iterator[tuple[str, str]]:
     """Write every raw file of the site as path and content."""
     yield MATRIX, _written(_matrix(atlas).model_dump(mode="json"))
-    index = PublishedEvidence(runs=tuple(_run(atlas, run) for run in atlas.runs))
-    yield INDEX, _written(index.model_dump(mode="json"))
+    yield INDEX, _listed(PublishedEvidence(runs=tuple(_run(atlas, run) for run in atlas.runs)))
     for run in atlas.runs:
         yield atlas.run_files[run.id], atlas.corpus.texts.get(run.id) or _written(document(run))
 
@@ -89,10 +88,12 @@ def _address(page: str) -> str:
     return page.replace(".md", ".html", 1)
 
 
-def _listed(entries: Sequence[dict[str, Any]]) -> str:
-    """Write a list with an entry a line, so that one more run is one more line."""
-    lines = ",\n".join(f" {json.dumps(entry, ensure_ascii=False, allow_nan=False)}" for entry in entries)
-    return f"[\n{lines}\n]\n" if entries else "[]\n"
+def _listed(index: PublishedEvidence) -> str:
+    """Write the index with a run a line, so that one more run is one more line."""
+    head = index.model_dump(mode="json", exclude={"runs"})
+    lines = ",\n".join(f"  {json.dumps(run.model_dump(mode='json'), ensure_ascii=False)}" for run in index.runs)
+    runs = f"[\n{lines}\n ]" if lines else "[]"
+    return f'{_written(head).rstrip().removesuffix("}").rstrip()},\n "runs": {runs}\n}}\n'
 
 
 def _written(value: Any) -> str:

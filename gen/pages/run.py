@@ -9,6 +9,7 @@ from datetime import UTC
 from pydantic import JsonValue
 
 from gen import paths
+from gen.charts.album import written
 from gen.markdown import NOTHING, Markdown, bullets, code, details, fenced, heading, line, link, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
@@ -132,7 +133,7 @@ def _page(atlas: Atlas, run: Run) -> Page:
     ]
     body = paragraphs(
         Markdown(span(line(*meta, by=" · "), "meta")),
-        results(atlas, run),
+        _results(atlas, run, here),
         since_before(atlas, run, here),
         _capabilities(run, here),
         _settings(atlas, run, here),
@@ -201,6 +202,16 @@ def _survey(atlas: Atlas, run: Run, here: str) -> Markdown:
     return paragraphs(heading(2, text("What each address did"), "survey"), table(head, body, Layout.CARDS, "survey"))
 
 
+def _results(atlas: Atlas, run: Run, here: str) -> Markdown:
+    """Show what a run measured; of one that was read from a file, whose hash names all that it says, it is kept."""
+    gates, file = atlas.corpus.fleet.policies.gates, paths.relative(atlas.run_files[run.id], here)
+    drawn = run.id in atlas.current_runs
+    if run.id not in atlas.corpus.texts:
+        return results(run, gates, file, drawn=drawn)
+    key = f"results\n{run.content_sha256}\n{gates.model_dump_json()}\n{file}\n{drawn}"
+    return Markdown(written(key, lambda: results(run, gates, file, drawn=drawn)))
+
+
 def _server(run: Run) -> Markdown:
     if not isinstance(run.server, Host):
         return absent(run.server)
@@ -216,7 +227,7 @@ def _native(atlas: Atlas, run: Run, here: str) -> Markdown:
         # Without line breaks first: laying a long one out for nobody takes as long as the rest of the page.
         size = len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         if size <= MOST_SHOWN_CHARACTERS:
-            parts.append(details(code(name), fenced(_native_text(value)), "data", search_exclude=""))
+            parts.append(details(code(name), fenced(_native_text(value)), "data", searched=False))
         else:
             long.append(line(code(name), span(text(f"{size:,} characters"), "note")))
     rest = link(text("the file of the run"), paths.relative(atlas.run_files[run.id], here))

@@ -64,6 +64,27 @@ def test_two_columns_may_share_a_title() -> None:
     assert [cell.strip() for cell in shown.rows[1]] == ["1", "2"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "facets", "shown"), [(FEW + 1, ("B",), ["1"]), (FEW + 1, (), [""]), (FEW + 1, None, []), (FEW, ("B",), [])]
+)
+def test_only_a_long_table_that_says_so_can_be_sifted(rows: int, facets: tuple[str, ...] | None, shown: list[str]) -> None:
+    body = [[text(str(number)), text("x")] for number in range(rows)]
+    reader = read(table(columns("A", "B"), body, Layout.CARDS, facets=facets))
+    assert [value for _, name, value in reader.attributes if name == "data-facets"] == shown
+
+
+def test_a_facet_is_the_title_of_a_column() -> None:
+    with pytest.raises(ValueError, match=r"titles of columns, not \['C'\]"):
+        table(columns("A", "B"), [], facets=("A", "C"))
+
+
+@given(CELL.filter(bool), CELL.filter(bool))
+def test_what_a_cell_counts_as_is_no_markup(sort: str, facet: str) -> None:
+    reader = read(table(columns("A"), [[sifted(text("seen"), sort=sort, facet=facet)]], Layout.GRID))
+    assert [cell.strip() for cell in reader.rows[1]] == ["seen"]
+    assert {name for _, name, _ in reader.attributes if name.startswith("data-")} == {"data-sort", "data-facet"}
+
+
 @given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=4), st.booleans())
 def test_the_source_is_laid_out_as_tabulate_does(rows: list[tuple[str, str]], numeric: bool) -> None:
     head = [Column(title=Markdown("A")), Column(title=Markdown("How many"), numeric=numeric)]
@@ -86,24 +107,3 @@ def test_rows_are_summed_up_by_group_in_the_order_of_the_groups() -> None:
         Summed(group=("a", "y"), rows=1, first=days[1], last=days[1], valid=0),
         Summed(group=("b", "x"), rows=2, first=days[2], last=days[0], valid=2),
     ]
-
-
-@pytest.mark.parametrize(
-    ("rows", "facets", "shown"), [(FEW + 1, ("B",), ["1"]), (FEW + 1, (), [""]), (FEW + 1, None, []), (FEW, ("B",), [])]
-)
-def test_only_a_long_table_that_says_so_can_be_sifted(rows: int, facets: tuple[str, ...] | None, shown: list[str]) -> None:
-    body = [[text(str(number)), text("x")] for number in range(rows)]
-    reader = read(table(columns("A", "B"), body, Layout.CARDS, facets=facets))
-    assert [value for _, name, value in reader.attributes if name == "data-facets"] == shown
-
-
-def test_a_facet_is_the_title_of_a_column() -> None:
-    with pytest.raises(ValueError, match=r"titles of columns, not \['C'\]"):
-        table(columns("A", "B"), [], facets=("A", "C"))
-
-
-@given(CELL.filter(bool), CELL.filter(bool))
-def test_what_a_cell_counts_as_is_no_markup(sort: str, facet: str) -> None:
-    reader = read(table(columns("A"), [[sifted(text("seen"), sort=sort, facet=facet)]], Layout.GRID))
-    assert [cell.strip() for cell in reader.rows[1]] == ["seen"]
-    assert {name for _, name, _ in reader.attributes if name.startswith("data-")} == {"data-sort", "data-facet"}
