@@ -187,7 +187,8 @@ def _generate(root: Path, today: date) -> int:
     from gen.corpus import read_corpus
     from gen.site import pages
 
-    found = pages(read_corpus(root, texts=True), today, Album(root / FOLDER))
+    album = Album(root / FOLDER)
+    found = pages(read_corpus(root, texts=True, memory=album), today, album)
     sizes = {path: len(content.encode()) for path, content in found.items()}
     evidence = sum(size for path, size in sizes.items() if path.startswith("evidence/"))
     result = Generated(

@@ -13,12 +13,13 @@ import vl_convert
 
 from gen.charts import album, drawing, strips
 from gen.charts.album import MOST_SPARE, Album, kept_in
-from gen.corpus import Corpus
+from gen.corpus import Corpus, read_corpus
 from gen.pages.feed import document
 from gen.site import pages
+from probes.archive import write_run
 from probes.evidence import Per
 from tests.gen import ledger
-from tests.gen.specimens import corpus
+from tests.gen.specimens import corpus, micro_run
 
 TODAY = date(2026, 11, 30)
 
@@ -121,6 +122,17 @@ def test_another_version_of_the_program_writes_anew(tmp_path: Path, monkeypatch:
     assert (said("first"), said("second")) == ("first", "first")
     monkeypatch.setattr(album, "_sources", lambda: "other sources")
     assert (said("third"), said("fourth")) == ("third", "third")
+
+
+def test_evidence_that_was_proven_sound_is_read_the_same_and_an_edit_is_still_found(tmp_path: Path) -> None:
+    root = ledger.checkout(tmp_path / "checkout")
+    file = write_run(micro_run(), root / "adr" / "evidence")
+    without = read_corpus(root, texts=True)
+    for _ in range(2):
+        assert read_corpus(root, texts=True, memory=Album(tmp_path / "kept")) == without
+    file.write_text(file.read_text().replace("0.412", "0.112"))
+    edited = read_corpus(root, texts=True, memory=Album(tmp_path / "kept"))
+    assert [problem.place for problem in edited.problems] == [f"adr/evidence/{file.name}: content_sha256"]
 
 
 def spoil_by_cutting(path: Path) -> None:
