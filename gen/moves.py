@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from gen.assessment import Assessment, Cell
 from gen.techniques.wording import amount
 
+# What stands in the row itself; the others are what it rests on.
+HEADLINES = ("State", "Decision", "Next step")
 # As `Assessment.key` compares them.
 _COUNTED: tuple[tuple[str, Callable[[Assessment], Mapping[str, object]]], ...] = (
     ("price", lambda side: {conflict.id: True for conflict in side.conflicts}),
@@ -45,11 +47,8 @@ def gist(before: Assessment, after: Assessment) -> str:
 
 
 def _moves(before: Assessment, after: Assessment) -> Iterator[Move]:
-    for what, old, new in (
-        ("State", before.state.value, after.state.value),
-        ("Decision", before.decision.value, after.decision.value),
-        ("Next step", before.next_step or "none", after.next_step or "none"),
-    ):
+    old_line, new_line = ((side.state.value, side.decision.value, side.next_step or "none") for side in (before, after))
+    for what, old, new in zip(HEADLINES, old_line, new_line, strict=True):
         if old != new:
             yield Move(what=what, text=f"{old} → {new}")
     old_prices, new_prices = ({c.id: c.text for c in side.conflicts} for side in (before, after))

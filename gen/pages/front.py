@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -191,10 +191,9 @@ def _folded(items: Sequence[Markdown]) -> Markdown:
 
 def _grouped(atlas: Atlas, findings: Sequence[Finding]) -> Markdown:
     """Put findings of one rule together; more than a few are folded under their number."""
-    records = {record.name: record for record in atlas.records}
     groups: dict[Rule, list[Markdown]] = {}
     for one in findings:
-        groups.setdefault(one.rule, []).append(_finding(atlas, one, records))
+        groups.setdefault(one.rule, []).append(_finding(atlas, one))
     loose = [item for items in groups.values() if len(items) <= UNFOLDED for item in items]
     folds = [
         details(text(f"{len(items)} times: {rule.finds}"), bullets(items), "data")
@@ -204,17 +203,17 @@ def _grouped(atlas: Atlas, findings: Sequence[Finding]) -> Markdown:
     return paragraphs(bullets(loose), *folds) if findings else NOTHING
 
 
-def _finding(atlas: Atlas, finding: Finding, records: Mapping[str, Record]) -> Markdown:
+def _finding(atlas: Atlas, finding: Finding) -> Markdown:
     rule = link(text(finding.rule.number), f"{rules.HERE}#{finding.rule.number.lower()}", "note")
     fix = span(line(text("To mend it:"), sentence(finding.fix)), "note")
-    return line(_place(atlas, finding, records), sentence(finding.message), fix, rule)
+    return line(_place(atlas, finding), sentence(finding.message), fix, rule)
 
 
-def _place(atlas: Atlas, finding: Finding, records: Mapping[str, Record]) -> Markdown:
+def _place(atlas: Atlas, finding: Finding) -> Markdown:
     """Lead to the page that shows what a finding is about, where there is one."""
     name = posixpath.splitext(posixpath.basename(finding.place))[0]
-    if name in records:
-        return atlas.record(HERE, records[name])
+    if record := atlas.corpus.record_by_name.get(name):
+        return atlas.record(HERE, record)
     if name in atlas.run_files:
         return atlas.run(HERE, name)
     page = _PAGES.get(finding.place)
@@ -234,7 +233,7 @@ def _machines(atlas: Atlas) -> Markdown:
 
 
 def _machine(atlas: Atlas, scope: str) -> Markdown:
-    newest = next(run for run in atlas.runs if atlas.scope_of(run) == scope)
+    newest = atlas.runs_in(scope)[0]
     matrix = rows(atlas, scope)
     states = Counter(row.shown.state for row in matrix)
     proposals = sum(len(row.proposals) for row in matrix)

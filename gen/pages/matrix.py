@@ -9,7 +9,7 @@ from datetime import date
 from gen import paths
 from gen.assessment import Assessment
 from gen.markdown import NOTHING, Markdown, bullets, line, link, sentence, span, text
-from gen.moves import moves
+from gen.moves import HEADLINES, moves
 from gen.pages.atlas import Atlas, Spot, scope_anchor
 from gen.pages.marks import age_limit, chip, dated, known
 from gen.reason import reason
@@ -195,7 +195,6 @@ def _why(atlas: Atlas, row: Row, scope: str, here: str) -> Markdown:
 
 
 def changes(row: Row) -> Markdown:
-    """Say what today's assessment holds that the record in force does not."""
-    return bullets(
-        line(Markdown(f"<strong>{text(move.what)}</strong>"), sentence(move.text)) for move in moves(row.shown, row.current)
-    )
+    """Say which prices, services and facts today's assessment holds otherwise than the record in force."""
+    told = (move for move in moves(row.shown, row.current) if move.what not in HEADLINES)
+    return bullets(line(Markdown(f"<strong>{text(move.what)}</strong>"), sentence(move.text)) for move in told)

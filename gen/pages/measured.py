@@ -157,7 +157,11 @@ def since_before(atlas: Atlas, run: Run, here: str) -> Markdown:
     others = text("Nothing else that is recorded has changed.") if not found.differences else text("What else has changed:")
     first = [one for one in found.moved if one.comparison.metric == benchmark.metric]
     rest = [one for one in found.moved if one.comparison.metric != benchmark.metric]
-    folded = details(text(f"{len(rest)} comparisons of other metrics"), _moved_table(rest), "data") if rest else NOTHING
+    folded = (
+        details(text(f"{len(rest)} comparisons of other metrics"), _moved_table(rest), "data", searched=False)
+        if rest
+        else NOTHING
+    )
     return paragraphs(
         heading(2, text("Against the run before"), "before"),
         intro,

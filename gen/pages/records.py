@@ -26,6 +26,7 @@ from gen.markdown import (
 )
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
+from gen.pages.matrix import why_target
 from gen.pages.page import Page
 from gen.records import Record
 from gen.tables import Layout, columns, table
@@ -100,7 +101,7 @@ def _page(atlas: Atlas, record: Record) -> Page:
     here = atlas.record_paths[record.name]
     facts = [
         chip(record.status, "#history" if record.history else ""),
-        _decision(record),
+        _decision(record, _why(atlas, record, here)),
         line(text("of"), dated(record.date, atlas.today)),
         link(text("the matrix that day"), paths.relative(f"as-of/{record.date.isoformat()}.md", here))
         if record.date in atlas.past
@@ -126,6 +127,13 @@ def _scope(atlas: Atlas, record: Record) -> Markdown:
     if record.scope == FLEET or record.scope.startswith(LOCAL):
         return atlas.scope_title(record.scope)
     return span(text(record.scope), "note")
+
+
+def _why(atlas: Atlas, record: Record, here: str) -> str:
+    """Address what the rules say today of the row that a record decides about; nothing for any other record."""
+    if record.technique is None or record.scope not in atlas.assessments:
+        return ""
+    return why_target(record.technique, record.scope, here)
 
 
 def _decision(record: Record, target: str = "") -> Markdown:

@@ -180,7 +180,9 @@ def _metrics(run: Run) -> Markdown:
         )
         for metric in run.metrics
     ]
-    shown = table(columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics", facets=("Metric", "Arm"))
+    shown = table(
+        columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics", facets=("Metric", "Arm"), searched=False
+    )
     few = any(metric.per is Per.REQUEST and 0 < len(metric.samples) < FEWEST_FOR_P95 for metric in run.metrics)
     note = span(text(f"A p95 is given from {FEWEST_FOR_P95} requests on."), "note")
     return paragraphs(shown, note if few else NOTHING)

@@ -63,6 +63,15 @@ def _index(atlas: Atlas) -> Page:
     return Page(path=here, title="Techniques", body=content, trail=(("Matrix", "index.md"),), siblings=True)
 
 
+# What people call a technique, beyond its title.
+_WORDS = {
+    Technique.PREFIX_CACHING: ("APC",),
+    Technique.KV_CACHE: ("PagedAttention",),
+    Technique.FLASH_ATTENTION: ("XAttention",),
+    Technique.SPECULATIVE_DECODING: ("EAGLE", "EAGLE3"),
+}
+
+
 def _page(atlas: Atlas, technique: Technique) -> Page:
     here = f"techniques/{technique.value}.md"
     sections = [_scope(atlas, scope, technique, here) for scope in atlas.scopes]
@@ -77,7 +86,9 @@ def _page(atlas: Atlas, technique: Technique) -> Page:
         _records(atlas, technique, here),
     )
     trail = (("Matrix", "index.md"), ("Techniques", "techniques/index.md"))
-    return Page(path=here, title=TECHNIQUE_TITLES[technique], body=body, trail=trail, siblings=True)
+    return Page(
+        path=here, title=TECHNIQUE_TITLES[technique], body=body, trail=trail, siblings=True, words=_WORDS.get(technique, ())
+    )
 
 
 def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdown:
@@ -88,7 +99,7 @@ def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdow
         heading(2, atlas.scope_title(scope), mark),
         _standing(atlas, row, here),
         _summary(atlas, row, mark),
-        _news(row, f"{mark}-moved"),
+        _news(row),
         _listed("Why", f"{mark}-why", shown.why),
         _listed("What would change it", f"{mark}-change", shown.would_change),
         _prices(atlas, shown, here, f"{mark}-prices"),
@@ -108,31 +119,42 @@ def _standing(atlas: Atlas, row: Row, here: str) -> Markdown:
         held = text("No record is in force; this is what the facts say today.")
     else:
         held = line(text("In force:"), atlas.record(here, row.record), text("of"), dated(row.record.date, atlas.today))
-    drafts = [line(chip(record.status), atlas.record(here, record)) for record in row.proposals]
+    drafts = [
+        line(chip(one.status, paths.relative(atlas.record_paths[one.name], here)), atlas.record(here, one))
+        for one in row.proposals
+    ]
     return line(span(held, "meta"), *drafts, by="<br>")
 
 
 def _summary(atlas: Atlas, row: Row, mark: str) -> Markdown:
     """Show the decision in force and, where the facts have moved, what they say today below it."""
     held = text("In force") if row.record else text("Today")
-    said = [(held, row.shown if row.moved else row.current)]
+    body = [_line(row.shown if row.moved else row.current, held, mark)]
     if row.moved:
-        said.append((line(text("Facts of"), dated(atlas.today, atlas.today)), row.current))
-    body = [
-        (
-            label,
-            line(chip(one.state, f"#{mark}-facts"), sentence(one.state_text), by="<br>"),
-            line(chip(one.decision, f"#{mark}-why" if one.why else f"#{mark}-facts"), sentence(one.decision_text), by="<br>"),
-            sentence(one.next_step) if one.next_step else span(text("none"), "note"),
-        )
-        for label, one in said
-    ]
+        today = line(anchor(f"{mark}-moved"), text("Facts of"), dated(atlas.today, atlas.today))
+        body.append(_line(row.current, today, mark, before=row.shown))
     return table(columns("As of", "State", "Decision", "Next step"), body, Layout.CARDS, "summary")
 
 
-def _news(row: Row, name: str) -> Markdown:
+def _line(one: Assessment, label: Markdown, mark: str, before: Assessment | None = None) -> tuple[Markdown, ...]:
+    """Say what stands and what follows; words that stand in the line above are not said again."""
+    same = span(text("as in force"), "note")
+    why = f"#{mark}-why" if one.why else f"#{mark}-facts"
+    state = same if before and before.state_text == one.state_text else sentence(one.state_text)
+    decision = same if before and before.decision_text == one.decision_text else sentence(one.decision_text)
+    step = sentence(one.next_step) if one.next_step else span(text("none"), "note")
+    return (
+        label,
+        line(chip(one.state, f"#{mark}-facts"), state, by="<br>"),
+        line(chip(one.decision, why), decision, by="<br>"),
+        same if before and before.next_step == one.next_step else step,
+    )
+
+
+def _news(row: Row) -> Markdown:
+    """List what has moved besides what the lines above it show side by side."""
     said = changes(row)
-    told = line(anchor(name), text("What has moved since the record in force:"), by="")
+    told = text("What else has moved since the record in force:")
     return block(paragraphs(told, said), "change") if said else NOTHING
 
 
@@ -263,10 +285,9 @@ def _drift(cell: Cell) -> Markdown:
 
 def _evidence(atlas: Atlas, assessment: Assessment, here: str, name: str) -> Markdown:
     """List the runs that an assessment rests on, each with its page and its file."""
-    known = {run.id: run for run in atlas.runs}
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
     items = []
-    for run in (known[run_id] for run_id in assessment.evidence):
+    for run in (atlas.corpus.run_by_id[run_id] for run_id in assessment.evidence):
         about = line(text(f"{run.kind.value}, {run.subject}"), dated(run.date, atlas.today, limit))
         raw = link(text("JSON"), paths.relative(atlas.run_files[run.id], here))
         items.append(line(atlas.run(here, run.id), about, raw, by=" · "))
