@@ -45,7 +45,7 @@ def capability_table(capabilities: Sequence[Capability], here: str, among: Seque
         mark = anchor(marks.pop(_key(one))) if _key(one) in marks else NOTHING
         result = line(sifted(chip(one.state), facet=one.state.value), span(text(_MEANING[one.state]), "note"), by="<br>")
         body.append((line(mark, _asked(one), by=""), result, _seen(one), _serves(one, here)))
-    head = columns("Asked for", "Result", "What was seen, and its words", "Technique")
+    head = columns("Asked for", "Result", "Effect and words", "Technique")
     return table(head, body, Layout.CARDS, "capabilities", facets=("Result", "Technique"))
 
 

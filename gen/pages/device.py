@@ -98,7 +98,7 @@ def _tenants(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     ]
     if not body:
         return text("No service is declared on it, and none is left open that may be.")
-    return table(columns("Service", "On this card?", "When last asked"), body, Layout.CARDS, "tenants")
+    return table(columns("Service", "On this card?", "Last asked"), body, Layout.CARDS, "tenants")
 
 
 def _left_open(service: Service) -> Markdown:

@@ -55,7 +55,7 @@ def _services(atlas: Atlas) -> Markdown:
         for name, service in atlas.corpus.fleet.services.items()
     ]
     return table(
-        columns("Service", "Kind", "Runtime", "Where", "When last asked"),
+        columns("Service", "Kind", "Runtime", "Where", "Last asked"),
         body,
         Layout.CARDS,
         "services",

@@ -20,7 +20,7 @@ TODAY = date(2026, 11, 30)
 VOID = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "path", "line", "circle", "rect"})
 KINDS = ("index.md", "techniques", "services", "devices", "coverage.md", "fleet.md", "runs", "records", "comparisons.md")
 # What stands in a cell under one of these titles is the why of the chip in the same row.
-WHYS = ("Why", "What was seen, and its words", "In its words", "Measured here", "What it means here")
+WHYS = ("Why", "Effect and words", "In its words", "Measured here", "What it means here")
 # Numbers in these are results: of samples, unless the cell says that there are none.
 RESULTS = ("Measured", "Measured here", "Brought", "Has to bring")
 NOTHING = "not measured|not configured|nothing yet|worked out|counted|no sensor|not applicable|too few|failed|no .* here"
