@@ -51,7 +51,7 @@ def probe(session: nox.Session) -> None:
     if {"--dry-run", "--help", "-h"} & set(session.posargs):
         return
     run(session, "-m", "gen", "records", "propose", "--scope", "local", "--write")
-    build(session, "--quiet")
+    build(session)
     run(session, "-m", "gen", "summary", "--site", str(SITE))
 
 
@@ -247,7 +247,10 @@ def neighbour(session: nox.Session, name: str, packages: list[str]) -> Path:
 
 
 def build(session: nox.Session, *arguments: str) -> None:
-    """Build the site strictly; a build that fails or is interrupted leaves the last good site where it is."""
+    """Build the site strictly; a build that fails or is interrupted leaves the last good site where it is.
+
+    Never with --quiet: mkdocs then drops its warnings before --strict could count them.
+    """
     fresh = SITE.with_name(".site.new")
     run(session, "-m", "mkdocs", "build", "--strict", "--site-dir", str(fresh), *arguments, env=BUILD_ENVIRONMENT)
     shutil.rmtree(SITE, ignore_errors=True)

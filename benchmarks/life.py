@@ -124,7 +124,8 @@ class Checkout:
 
 
 def _reason(about: str) -> str:
-    return "this machine has no sensor for it" if about == "power" else "no decision rests on it here"
+    reasons = {"power": "this machine has no sensor for it", "quality": "the task suites do not settle it on this machine"}
+    return reasons.get(about, "open at this machine's noise; it is enabled for the time to first token")
 
 
 def live(checkout: Checkout, load: Sequence[str]) -> str:

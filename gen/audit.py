@@ -82,10 +82,7 @@ def _evidence(books: Books, record: Record, today: date) -> Iterator[Finding]:
         may_be_local = record.name not in books.shared
         run = books.runs.get(ref.id) or (books.local_runs.get(ref.id) if may_be_local else None)
         if run is None:
-            promotable = ref.id in books.local_runs
-            lies = "lies in adr/local only" if promotable else "is damaged" if ref.id in books.damaged else "is not there"
-            message = f"cites {ref.id}, which {lies}"
-            fix = f"nox -s adr -- promote {ref.id}" if promotable else _BACK_OR_ANEW
+            message, fix = _absent(books, ref.id)
             yield Finding(rule=Rule.EVIDENCE_ABSENT, place=place, about=ref.id, message=message, fix=fix)
             continue
         cited.append(run)
@@ -102,6 +99,17 @@ def _evidence(books: Books, record: Record, today: date) -> Iterator[Finding]:
         message = f"rests on {len(old)} runs older than {limit} days, the oldest of {min(run.date for run in old)}"
         fix = "measure again with nox -s probe; the record says what"
         yield Finding(rule=Rule.STALE_EVIDENCE, place=place, message=message, fix=fix)
+
+
+def _absent(books: Books, run: str) -> tuple[str, str]:
+    """Say where cited evidence is instead, and how it gets to where it should be; a damaged file is never written over."""
+    promotable, promote = run in books.local_runs, f"nox -s adr -- promote {run}"
+    if run in books.damaged:
+        fix = f"take the damaged file out of adr/evidence, then {promote}" if promotable else _BACK_OR_ANEW
+        return f"cites {run}, which is damaged", fix
+    if promotable:
+        return f"cites {run}, which lies in adr/local only", promote
+    return f"cites {run}, which is not there", _BACK_OR_ANEW
 
 
 def _links(books: Books, record: Record) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from gen.knowledge import Knowledge
 from gen.knowledge.schema import ENGINE_TITLES
 from gen.measuring import addressed
 from gen.proof import newest_proof
-from gen.recheck import running, unverified
+from gen.recheck import running_in, unverified
 from gen.records import Record, about, in_force, open_proposals, status_on
 from gen.records.naming import distinct_name, record_name
 from gen.records.record import Confirm, EvidenceRef, Probe
@@ -228,7 +228,7 @@ def _again(fleet: Fleet, assessment: Assessment, runs: tuple[Run, ...]) -> tuple
 def _unverified(corpus: Corpus, assessment: Assessment) -> dict[str, str]:
     """Find which of the facts and prices that an assessment rests on were checked for older releases only than run there."""
     ids = {fact.id for fact in assessment.all_facts()} | {conflict.id for conflict in assessment.conflicts}
-    here = [one for one in running(corpus, assessment.on) if one.scope == assessment.scope]
+    here = running_in(corpus, assessment.scope, assessment.on)
     found: dict[str, dict[str, None]] = {}
     for one in unverified(corpus.knowledge, here, assessment.on):
         if one.id in ids:

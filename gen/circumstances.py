@@ -138,14 +138,15 @@ def _instrument(run: Run) -> str:
     """Say how late the instrument itself was at worst, and how much of the load it carried at least."""
     blocks = run.native.get("instrument")
     sides = [side for block in blocks if isinstance(block, dict) for side in block.values()] if isinstance(blocks, list) else []
-    lags, carried = (
+    lags, carried, waits = (
         [value for side in sides if isinstance(side, dict) and isinstance(value := side.get(name), int | float)]
-        for name in ("lag_p95_s", "load_carried")
+        for name in ("lag_p95_s", "load_carried", "share_waiting_for_a_core")
     )
     if not lags or not carried:
         return ""
     late, share = quantity(max(lags), "s"), quantity(min(carried), "share")
-    return f"late by at most {late} (p95 of a round), and it carried at least {share} of the load"
+    busy = f"; it waited for a core at most {quantity(max(waits), 'share')} of the time" if waits else ""
+    return f"late by at most {late} (p95 of a round), and it carried at least {share} of the load{busy}"
 
 
 def _remarks(told: Mapping[str, JsonValue]) -> Iterator[str]:

@@ -29,7 +29,7 @@ _LEADS = {
     Verdict.BETTER: "Measured better",
     Verdict.SAME: "Measured the same within the gates",
     Verdict.WORSE: "Measured worse",
-    Verdict.INCONCLUSIVE: "Measured and open, for the intervals reach across the gate",
+    Verdict.INCONCLUSIVE: "Measured and open",
     Verdict.NOT_COMPARABLE: "Measured and not comparable",
 }
 

@@ -174,14 +174,11 @@ def _outcome(now: Assessment) -> str:
 def _consequences(story: Story) -> str:
     """Say what changes, what was measured of it, and what it costs; a reader who skims reads no further."""
     now = story.assessment
+    changed = [f"{prose(one.service)}: {'; '.join(prose(each.told) for each in one.changes)}." for one in story.configurations]
     if now.decision not in CHANGES_A_SETTING:
-        said = ["No setting changes on any service."]
-    elif story.configurations:
-        said = [
-            f"On {prose(one.service)}: {'; '.join(prose(each.told) for each in one.changes)}." for one in story.configurations
-        ]
+        said = [f"Changed since the record in force, on {one}" for one in changed] or ["No setting changes on any service."]
     else:
-        said = ["A setting changes on the services below."]
+        said = [f"On {one}" for one in changed] or ["A setting changes on the services below."]
     said += list(measured(story.contract))
     said += [
         f"Price: {sentence(c.text)} (source `{prose(c.source)}`, checked {c.checked}){_doubt(story.unverified.get(c.id))}"
@@ -201,7 +198,8 @@ def _confirmation(story: Story) -> str:
             "It holds while no quantity gets worse and none that is better or the same here stops being so, "
             f"by the gates ({gates})"
         )
-        else_ = "; else roll it back (below), or draft what the new runs lead to."
+        back = "roll it back (below), or " if any(one.back for one in story.configurations) else ""
+        else_ = f"; else {back}draft what the new runs lead to."
     else:
         holds = "It holds while what is measured and seen leads to the same decision"
         else_ = f", and while no quantity loses more than its gate allows ({gates})."
@@ -258,9 +256,11 @@ def _evidence(now: Assessment) -> str:
 
 
 def _configuration(story: Story) -> list[str]:
-    """Give the section on how to carry the decision out; none where no setting is to be changed."""
+    """Give the section on how to carry the decision out, or on what was carried out; none where no setting changes."""
     parts = [f"{_list_of(one)}\n\n{_fragments(one, one.forth)}" for one in story.configurations if one.forth or one.unspelled]
-    return ["\n\n".join([CARRY_OUT, WHERE, *parts])] if parts else []
+    done = "Nothing is left to do: it was declared or seen so since the record in force. In the words of the runtime:"
+    lead = WHERE if story.assessment.decision in CHANGES_A_SETTING else done
+    return ["\n\n".join([CARRY_OUT, lead, *parts])] if parts else []
 
 
 def _list_of(one: Configuration) -> str:

@@ -15,7 +15,7 @@ from gen.noise import Noise
 from gen.prose import bullets, prose, table
 from gen.spread import Spread, quantity, spread
 from gen.techniques.wording import listing
-from gen.verdict import Comparison
+from gen.verdict import ACROSS_THE_GATE, Comparison
 from gen.words import Verdict
 from probes.evidence import Run, RunKind
 from probes.fleet import Gates
@@ -89,8 +89,10 @@ def _row(judged: Judgement, title: str, row: Comparison, own: Noise | None, roun
 
 
 def _doubt(row: Comparison) -> str:
-    """Say why there is no plainer verdict; a reason that both cells before it give is not given again."""
+    """Say why there is no plainer verdict, but for what its word and the cells before it say already."""
     doubt = why(row)
+    if row.verdict is Verdict.INCONCLUSIVE and row.reason == ACROSS_THE_GATE:
+        return doubt.partition("; ")[2] or "no affordable number of repetitions would settle it"
     return doubt.partition(": ")[2] if row.verdict is Verdict.NOT_MEASURED and ": " in doubt else doubt
 
 

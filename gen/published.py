@@ -59,10 +59,14 @@ class PublishedMatrix(Model):
 
 
 class PublishedRun(Model):
-    """One run: `file` is its evidence, from the first page; the file's content hash is the one that records cite."""
+    """One run: `file` is its evidence, from the first page; the file's content hash is the one that records cite.
+
+    `page` is None for a run that is kept as data alone, because nothing that stands cites it.
+    """
 
     id: str
     file: str
+    page: str | None
     kind: RunKind
     subject: str
     scope: str

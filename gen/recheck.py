@@ -44,8 +44,14 @@ class Unverified:
 
 def running(corpus: Corpus, on: date) -> tuple[Running, ...]:
     """Give every release that runs in the fleet and on measured machines, as all runs of this checkout show them."""
-    local = (view(corpus, scope, on) for scope in scopes(corpus) if scope != FLEET)
-    return tuple(one for seen in (fleet_view(corpus, on), *local) for one in _running(seen))
+    return tuple(one for scope in scopes(corpus) for one in running_in(corpus, scope, on))
+
+
+def running_in(corpus: Corpus, scope: str, on: date) -> tuple[Running, ...]:
+    """Give every release that runs in one scope; none in one of which no run is here."""
+    if scope not in scopes(corpus):
+        return ()
+    return tuple(_running(fleet_view(corpus, on) if scope == FLEET else view(corpus, scope, on)))
 
 
 def unverified(knowledge: Knowledge, services: Iterable[Running], on: date) -> tuple[Unverified, ...]:

@@ -54,13 +54,15 @@ def table(
     name: str = "",
     *,
     facets: Sequence[str] | None = None,
+    searched: bool = True,
 ) -> Markdown:
     """Write a table whose cells are all filled.
 
     Numbers come as text: pandas and tabulate would turn 2026.20 into 2026.2 and a missing value into nan.
     With `facets` a long table can be searched and sorted where scripts run (docs/assets/tables.js), and those columns,
     named by their titles, each offer their values to choose from. `gen.markdown.sifted` says what a cell sorts or counts
-    as where its words do not. Rows in an order that tells something, such as a contract, go without.
+    as where its words do not. Rows in an order that tells something, such as a contract, go without. The search of the site
+    passes over a table that is not `searched`: bare numbers find nothing and weigh much.
 
     Raises:
         ValueError: a row of another width, a blank cell or an unknown facet, all mistakes of the calling page.
@@ -77,7 +79,7 @@ def table(
             raise ValueError(f"cells on one line and without a bare pipe: {row!r}")
     cells = [[_labelled(cell, column, layout) for cell, column in zip(row, head, strict=True)] for row in rows]
     written = "\n".join(_lines(head, cells))
-    sifting = {}
+    sifting = {} if searched else {"search_exclude": ""}
     if facets is not None and len(rows) > FEW:
         sifting["facets"] = " ".join(str(titles.index(Markdown(facet))) for facet in facets)
     return block(Markdown(written), "table", layout.value, *([name] if name else []), **sifting)

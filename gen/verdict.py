@@ -14,6 +14,7 @@ from probes.fleet import Gates
 
 MIN_SAMPLES = 6  # of five samples not even the whole range bounds the median at 95 %: 1 - 2/2^5 = 0.9375
 MOST_SAMPLES = 1000
+ACROSS_THE_GATE = "the medians' intervals reach across the gate"
 # Shares and counts of what must not happen: held to an amount, because nothing divides by the zero that they should be.
 _FAILURES = ("error_rate", "oom_rate", "stalled_streams", "device_resets")
 
@@ -133,7 +134,7 @@ def _judge(metric: Metric, gate: Gate, one: Spread, two: Spread) -> Comparison:
     elif below or above:
         verdict = Verdict.BETTER if below is (metric.direction is Direction.LOWER) else Verdict.WORSE
     else:
-        verdict, reason = Verdict.INCONCLUSIVE, "the medians' intervals reach across the gate"
+        verdict, reason = Verdict.INCONCLUSIVE, ACROSS_THE_GATE
         more = _more_runs(gate, one, two)
     return Comparison(
         metric=metric.name,

@@ -12,7 +12,6 @@ import altair as alt
 from gen.charts.axes import linear, marked
 from gen.charts.drawing import (
     INK,
-    LINE,
     PLOT_WIDTH,
     QUIET,
     SECOND,
@@ -64,6 +63,7 @@ def drafts(rows: Sequence[Draft]) -> Chart:
                 "low": one.low,
                 "high": one.high,
                 "median": one.median,
+                "plain": 1.0,
                 "label": shortened(row.label, beside(row.outcome)),
                 "outcome": row.outcome,
             }
@@ -74,7 +74,7 @@ def drafts(rows: Sequence[Draft]) -> Chart:
     bounds = [float(mark[bound]) for mark in (*needed, *brought) for bound in ("low", "high")]
     axis = linear([1.0, *bounds, *(float(mark["most"]) for mark in most)], zero=True)
     spec = json.loads(_layout(len(rows)))
-    spec["datasets"] = {"needed": needed, "brought": brought, "most": most, "plain": [{"plain": 1.0}]}
+    spec["datasets"] = {"needed": needed, "brought": brought, "most": most}
     for layer in spec["layer"]:
         marked(layer["encoding"]["x"], axis, f"{_TITLE} (plain decoding makes 1)")
     said = "; ".join(_sentence(row) for row in rows)
@@ -86,8 +86,8 @@ def _layout(rows: int) -> str:
     axis, y, scale = row_frame(rows)
     needed, brought = alt.Chart(alt.NamedData(name="needed")), alt.Chart(alt.NamedData(name="brought"))
     layers = [
-        alt.Chart(alt.NamedData(name="plain")).mark_rule(strokeWidth=2, color=LINE).encode(
-            x=alt.X("plain:Q", axis=axis, scale=scale)
+        needed.mark_tick(thickness=1.5, size=20, color=QUIET, opacity=1, orient="vertical").encode(
+            x=alt.X("plain:Q", axis=axis, scale=scale), y=y
         ),
         needed.mark_rule(strokeWidth=12, color=INK, opacity=0.18).encode(
             x=alt.X("low:Q", axis=axis, scale=scale), x2="high:Q", y=y

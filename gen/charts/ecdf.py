@@ -1,4 +1,4 @@
-"""How times are spread over requests: which share of them took no more than so long, one step curve per series."""
+"""How a quantity is spread over requests: which share of them lies at or below each value, one step curve per series."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ecdf(title: str, unit: str, series: Mapping[str, Sequence[float]]) -> Chart:
             for share in ((0.5, 0.95) if len(samples) >= FEWEST_FOR_P95 else (0.5,))
         ]
     x = either([value / factor for value in values]).named(f"{title}, {shown}" if shown else title)
-    y = _SHARES.named("% of requests that took no more")
+    y = _SHARES.named("% of requests at or below")
     svg = rendered(filled(_layout(len(series)), x, y, list(series), {"steps": steps, "marks": marks}), title)
     said = "; ".join(_sentence(name, samples, unit) for name, samples in series.items())
     return Chart(svg=svg, alternative=f"{title} of each request. {said}.")

@@ -16,7 +16,6 @@ from gen.charts.drawing import (
     LINE,
     PLOT_WIDTH,
     QUIET,
-    ROW_HEIGHT,
     SECOND,
     Chart,
     Mark,
@@ -79,6 +78,7 @@ def forest(rows: Sequence[Row]) -> Chart | None:
                 "ratio": ratio,
                 "inner": 1 / grow,
                 "outer": grow,
+                "one": 1.0,
                 "verdict": one.verdict.value,
                 "label": shortened(f"{_ARROWS[row.direction]}{row.title}", beside(one.verdict.value)),
             }
@@ -90,7 +90,7 @@ def forest(rows: Sequence[Row]) -> Chart | None:
     bounds = [float(mark[name]) for mark in marks for name in ("low", "high", "inner", "outer")]
     axis = logarithmic([*bounds, 1.0]).named(_TITLE)
     spec = json.loads(_layout(len(shown)))
-    spec["datasets"] = {"rows": marks, "one": [{"one": 1.0}]}
+    spec["datasets"] = {"rows": marks}
     for layer in spec["layer"]:
         marked(layer["encoding"]["x"], axis, axis.title)
     return Chart(
@@ -101,16 +101,18 @@ def forest(rows: Sequence[Row]) -> Chart | None:
 @functools.cache
 def _layout(rows: int) -> str:
     axis, y, scale = row_frame(rows)
-    row, one = alt.Chart(alt.NamedData(name="rows")), alt.Chart(alt.NamedData(name="one"))
+    row = alt.Chart(alt.NamedData(name="rows"))
     shape = alt.Shape(
         "verdict:N", scale=alt.Scale(domain=[one.value for one in _SHAPES], range=list(_SHAPES.values())), legend=None
     )
     layers = [
-        # The gates of neighbouring rows touch, so that equal ones read as one band.
-        row.mark_rule(strokeWidth=ROW_HEIGHT, color=LINE, opacity=0.55).encode(
+        # Gate and line leave the upper part of a row to its words.
+        row.mark_rule(strokeWidth=20, color=LINE, opacity=0.6).encode(
             x=alt.X("inner:Q", axis=axis, scale=scale), x2="outer:Q", y=y
         ),
-        one.mark_rule(strokeWidth=1, color=QUIET).encode(x=alt.X("one:Q", axis=axis, scale=scale)),
+        row.mark_tick(thickness=1.5, size=20, color=QUIET, opacity=1, orient="vertical").encode(
+            x=alt.X("one:Q", axis=axis, scale=scale), y=y
+        ),
         row.mark_rule(strokeWidth=3, color=SECOND).encode(x=alt.X("low:Q", axis=axis, scale=scale), x2="high:Q", y=y),
         row.mark_point(filled=True, size=90, color=SECOND, opacity=1).encode(
             x=alt.X("ratio:Q", axis=axis, scale=scale), y=y, shape=shape

@@ -44,12 +44,12 @@ def dash() -> alt.StrokeDash:
     return alt.StrokeDash("role:N", scale=_scale(_DASHES), legend=None)
 
 
-def across() -> alt.X:
+def across(field: str = "x") -> alt.X:
     """Give the axis below, to be marked with the data."""
     one = axis()
     # The last mark may stand at the edge, where a centred label would be cut.
     one.labelFlush = True
-    return alt.X("x:Q", axis=one, scale=free())
+    return alt.X(f"{field}:Q", axis=one, scale=free())
 
 
 def upward(field: str = "y") -> alt.Y:

@@ -50,12 +50,13 @@ def timeline(title: str, unit: str, lines: Mapping[str, Sequence[Moment]], decid
     factor, shown = multiple(max(max(abs(one.spread.low), abs(one.spread.high)) for one in every), unit)
     x, dates = _days([moment.at for moment in every])
     bounds = [bound / factor for one in every for bound in (one.spread.low, one.spread.high)]
+    releases = _releases(every, x)
     # Room above for the names of releases.
-    y = linear([*bounds, max(bounds) + 0.15 * (max(bounds) - min(bounds))])
+    y = linear([*bounds, max(bounds) + 0.15 * (max(bounds) - min(bounds))] if releases else bounds)
     data = {
         "points": list(_points(lines, x, factor)),
         "dates": dates,
-        "releases": _releases(every, x),
+        "releases": releases,
         "records": _records(within(decided, [moment.at for moment in every]), x),
     }
     names = list(lines) if len(lines) > 1 else []
@@ -120,10 +121,12 @@ def _releases(every: Sequence[Moment], x: Axis) -> list[Mark]:
         at = place(x, _day(moment.at)) * plot_width()
         label = shortened(moment.release, 16)
         width = _LETTER_PX * (len(label) + 2)
-        # The last one has to end inside the picture.
-        fits = free <= at <= plot_width() + RIGHT - width
-        marks.append({"x": _day(moment.at), "label": label if fits else ""})
-        free = at + width if fits else free
+        # The name of a release that began last ends at the edge, left of where it would stand.
+        start = min(at, plot_width() + RIGHT - width)
+        fits = free <= start
+        named = x.low + (x.high - x.low) * start / plot_width()
+        marks.append({"x": _day(moment.at), "named": named, "label": label if fits else ""})
+        free = start + width if fits else free
         before = moment.release
     return marks if len(marks) > 1 else []
 
@@ -154,7 +157,7 @@ def _layout(keys: int) -> str:
     layers = [
         source("releases").mark_rule(strokeWidth=1, color=LINE, strokeDash=[2, 3]).encode(x=x),
         source("releases").mark_text(align="left", baseline="top", dx=3, fontSize=10, color=QUIET).encode(
-            x=x, y=alt.value(2), text="label:N"
+            x=across("named"), y=alt.value(2), text="label:N"
         ),
         source("records").mark_rule(strokeWidth=1.5, color=INK).encode(x=x, y=alt.value(0), y2=alt.value(HEIGHT)),
         source("records").mark_text(align="left", baseline="bottom", dx=3, fontSize=11, fontWeight="bold", color=INK).encode(

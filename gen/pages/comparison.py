@@ -42,7 +42,8 @@ def contract_part(atlas: Atlas, run: Run) -> Markdown:
     """Show the contract of a run: a comparison of its two sides, or what its one side measured."""
     both = sides_of(run)
     if both is None:
-        return paragraphs(heading(2, text("Measurement contract"), "contract"), _one_side(Side(run=run)))
+        title = heading(2, text("Measurement contract"), "contract")
+        return paragraphs(title, _pictures(_latencies(run)), _one_side(Side(run=run)))
     judged = judge(*both, atlas.corpus.fleet.policies.gates, interleaved=True)
     return paragraphs(
         heading(2, text("Measurement contract"), "contract"),
@@ -50,7 +51,7 @@ def contract_part(atlas: Atlas, run: Run) -> Markdown:
         line(text("Under test:"), tested(judged)),
         bullets(_counted(judged)) if run.validity.valid else NOTHING,
         _settled_by(run, judged),
-        _pictures(run, judged),
+        _pictures(_ratios(run, judged), _latencies(run)),
         _table(judged),
         _noise(judged),
         _likeness(judged),
@@ -129,22 +130,35 @@ def _mark(metric: ContractMetric) -> str:
     return f"quantity-{metric.value}"
 
 
-def _pictures(run: Run, judged: Judgement) -> Markdown:
-    """Draw how far each quantity moved against its gate, and how latency is spread over the requests of each side."""
+def _pictures(*drawn: Markdown) -> Markdown:
+    return block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
+
+
+def _ratios(run: Run, judged: Judgement) -> Markdown:
+    """Draw how far each quantity moved against its gate; nothing of an invalid run."""
     rows = [Row(title=QUANTITIES[metric].title, direction=QUANTITIES[metric].direction, outcome=row)
             for metric, row in judged.rows.items()]  # fmt: skip
-    moved = forest(rows) if run.validity.valid else None
+    chart = forest(rows) if run.validity.valid else None
+    if chart is None:
+        return NOTHING
+    sides = [side for row in rows if row.drawn for side in (row.outcome.baseline, row.outcome.candidate) if side]
+    sizes = sorted({side.n for side in sides})
+    n = f"n = {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''} repetitions a side"
     left = listing(row.title for row in rows if not row.drawn)
     caption = (
         "The mark is the ratio of the medians, the bar its interval, the band the gate: only a bar clear of it is better or "
-        "worse. ↓ less is better, ↑ more."
+        f"worse. ↓ less is better, ↑ more. {n}.{f' No ratio: {left}.' if left != 'none' else ''}"
     )
-    drawn = [] if moved is None else [figure(moved, text(f"{caption} No ratio: {left}." if left else caption))]
+    return figure(chart, text(caption))
+
+
+def _latencies(run: Run) -> Markdown:
+    """Draw how latency is spread over the requests of each side, as far as the run kept them."""
     kept = {side: samples for side, samples in latencies(run).items() if len(samples) >= FEWEST_CURVE}
-    if kept and len(kept) <= MOST_LINES:
-        chart = ecdf("latency_s", "s", kept)
-        drawn.append(figure(chart, text(f"{chart.alternative} Requests of a repetition are not independent.")))
-    return block(paragraphs(*drawn), "charts") if drawn else NOTHING
+    if not kept or len(kept) > MOST_LINES:
+        return NOTHING
+    chart = ecdf("latency_s", "s", kept)
+    return figure(chart, text(f"{chart.alternative} Requests of one repetition share its mood."))
 
 
 def _table(judged: Judgement) -> Markdown:

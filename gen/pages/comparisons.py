@@ -67,6 +67,6 @@ def _row(atlas: Atlas, run: Run, both: tuple[Side, Side], records: list[Record])
         atlas.run(HERE, run.id, text(run.subject)),
         tested(judged),
         verdict,
-        line(dated(run.date, atlas.today, freshness.evidence_days), where, by="<br>"),
+        line(dated(run.date, atlas.today, freshness.evidence_days), where, by=" <br>"),
         line(*(atlas.record(HERE, record) for record in records), by="<br>") or span(text("no record"), "note"),
     )

@@ -65,7 +65,7 @@ def _what_they_are(atlas: Atlas, found: list[KnownKind]) -> Markdown:
         line(text(kind), span(line(known(how), dated(day, atlas.today, age_limit(how, freshness))), "note"))
         for (kind, how), day in oldest.items()
     )
-    return line(*told, by="<br>")
+    return line(*told, by=" <br>")
 
 
 def kind_claims(atlas: Atlas, name: str, one: KnownKind, here: str) -> Markdown:
@@ -75,7 +75,7 @@ def kind_claims(atlas: Atlas, name: str, one: KnownKind, here: str) -> Markdown:
     word = line(text(one.word.value), known(ProvenanceKind.DECLARED), span(line(text("in the inventory"), declared), "note"))
     said = [_claim(atlas, claim, here) for claim in one.claims]
     drifts = [span(text(f"drift: {drift}"), "drift") for drift in one.drift(atlas.corpus.knowledge)]
-    return line(*said, word, *drifts, by="<br>")
+    return line(*said, word, *drifts, by=" <br>")
 
 
 def _claim(atlas: Atlas, claim: Claim, here: str) -> Markdown:

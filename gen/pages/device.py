@@ -82,12 +82,16 @@ def _declared(atlas: Atlas, spot: Spot) -> Page:
 def _tenants(atlas: Atlas, spot: Spot, here: str) -> Markdown:
     """List who is declared to use the card, and who may while nobody has said."""
     fleet = atlas.corpus.fleet
-    declared = [(name, span(text("declared on it"), "known", "known-declared")) for name in services_on(fleet, spot.name)]
+    limit, sign = fleet.policies.freshness.declaration_days, span(text("declared on it"), "known", "known-declared")
+    declared = [
+        (name, line(sign, dated(fleet.services[name].as_of or fleet.as_of, atlas.today, limit)))
+        for name in services_on(fleet, spot.name)
+    ]
     open_ones = [(name, _left_open(fleet.services[name])) for name in services_open(fleet, spot.name)]
     body = [
         (
             atlas.service(here, Spot(scope=FLEET, name=name)),
-            line(how, text(f"shares {shared(fleet, name)}") if shared(fleet, name) else NOTHING, by="<br>"),
+            line(how, text(f"shares {shared(fleet, name)}") if shared(fleet, name) else NOTHING, by=" <br>"),
             asked(atlas, name, here),
         )
         for name, how in (*declared, *open_ones)
@@ -175,8 +179,8 @@ def _capabilities(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
 def _by(atlas: Atlas, run: Run, here: str) -> Markdown:
     """Say which run the rows below are from, how old it is, and what it speaks for."""
     limit = atlas.corpus.fleet.policies.freshness.evidence_days
-    said = line(known(ProvenanceKind.MEASURED), text("by"), atlas.run(here, run.id), dated(run.date, atlas.today, limit))
-    return span(line(said, text(f"for {speaks_for(run)}"), by=", "), "meta")
+    by = line(known(ProvenanceKind.MEASURED), text("by"), atlas.run(here, run.id), text(f"for {speaks_for(run)} on"))
+    return span(line(by, dated(run.date, atlas.today, limit)), "meta")
 
 
 def _key(capability: Capability) -> tuple[str, str]:

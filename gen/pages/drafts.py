@@ -33,11 +33,11 @@ def by_text(runs: Iterable[Run]) -> Markdown:
     if len(newest) < 2:
         return NOTHING
     rows = [
-        Draft(label=f"{row.label}, {kind}", needed=row.needed, brought=row.brought)
+        Draft(label=f"{kind}: {row.label}", needed=row.needed, brought=row.brought)
         for kind, run in newest.items()
         for row in _of(run)
     ]
-    return _drawn(sorted(rows, key=lambda row: row.label.rpartition(", ")[0]))
+    return _drawn(sorted(rows, key=lambda row: row.label.partition(": ")[2]))
 
 
 def _drawn(rows: Sequence[Draft]) -> Markdown:

@@ -74,6 +74,7 @@ def _run(atlas: Atlas, run: Run) -> PublishedRun:
     return PublishedRun(
         id=run.id,
         file=atlas.run_files[run.id],
+        page=_address(atlas.run_paths[run.id]) if run.id in atlas.run_paths else None,
         kind=run.kind,
         subject=run.subject,
         scope=atlas.scope_of(run),

@@ -82,7 +82,7 @@ def _asked(atlas: Atlas, name: str) -> Markdown:
         return not_measured("nobody has asked")
     run, _ = found
     whom = line(text("from"), text(run.client.alias), atlas.run(HERE, run.id, text("run")))
-    return line(asked(atlas, name, HERE), span(whom, "note"), by="<br>")
+    return line(asked(atlas, name, HERE), span(whom, "note"), by=" <br>")
 
 
 def _intro(atlas: Atlas) -> Markdown:

@@ -109,7 +109,7 @@ def _card(atlas: Atlas, device: str, here: str) -> Markdown:
     return block(
         paragraphs(
             line(Markdown(f"<strong>{atlas.device(here, Spot(scope=FLEET, name=device))}</strong>")),
-            span(line(*facts, by="<br>"), "note"),
+            *(span(fact, "note") for fact in facts),
             on_it if users else span(text("no service is declared on it"), "absent"),
         ),
         "box",
@@ -126,7 +126,8 @@ def _open_card(atlas: Atlas, services: Sequence[str], here: str) -> Markdown:
         if isinstance(device, Unknown):
             among = listing(fleet.devices[one].title for one in device.among) if device.among else ""
             asked_for = line(unknown(device), span(text(f"({among})"), "note") if among else NOTHING)
-            rows.append(line(_service(atlas, name, here), asked_for, by="<br>"))
+            # Where breaks are not seen, in a search or aloud, a blank keeps the words apart.
+            rows.append(line(_service(atlas, name, here), asked_for, by=" <br>"))
     return block(
         paragraphs(Markdown(f"<strong>{text('On a card that nobody has named')}</strong>"), bullets(rows)),
         "box",

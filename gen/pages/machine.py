@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gen import paths
-from gen.markdown import Markdown, bullets, code, fenced, heading, line, link, paragraphs, span, text
+from gen.markdown import Markdown, bullets, code, details, fenced, heading, line, link, paragraphs, span, text
 from gen.pages import sweeps, timelines
 from gen.pages.atlas import Atlas
 from gen.pages.conditions import entries, host_table
-from gen.pages.marks import dated
-from gen.pages.matrix import matrix
+from gen.pages.marks import dated, legend
+from gen.pages.matrix import brief, matrix
 from gen.pages.page import Page
 from gen.pages.run import run_table
 from gen.pages.workloads import measured_table
@@ -70,7 +70,7 @@ def _page(atlas: Atlas, scope: str) -> Page:
     ]
     body = paragraphs(
         Markdown(span(line(*facts, by=" · "), "meta")),
-        matrix(atlas, scope, here) if scope in atlas.assessments else text("No technique is assessed for this machine."),
+        *_matrix(atlas, scope, here),
         heading(2, text("Services"), "services"),
         bullets(services) if services else text("No service of this machine was measured."),
         *_workloads(atlas, runs, here),
@@ -85,6 +85,16 @@ def _page(atlas: Atlas, scope: str) -> Page:
     )
     trail = (("Matrix", "index.md"), ("Machines", INDEX))
     return Page(path=here, title=atlas.client_alias(scope), body=body, trail=trail, contents=False)
+
+
+def _matrix(atlas: Atlas, scope: str, here: str) -> Iterator[Markdown]:
+    """Show the matrix in brief, and folded under it everything measured that its rows rest on."""
+    if scope not in atlas.assessments:
+        yield text("No technique is assessed for this machine.")
+        return
+    yield brief(atlas, scope, here)
+    yield legend(here)
+    yield details(text("The same with what was measured, row by row"), matrix(atlas, scope, here), "data")
 
 
 def _workloads(atlas: Atlas, runs: Sequence[Run], here: str) -> Iterator[Markdown]:

@@ -66,9 +66,11 @@ def _picture(atlas: Atlas, runs: Sequence[Run], benchmark: Benchmark, here: str,
     )
     note = span(text(ROOFLINE), "note") if benchmark.technique is None else NOTHING
     records = timelines.records_on(atlas, atlas.scope_of(run), benchmark.technique) if benchmark.technique else []
+    course, below = timelines.of_metric(atlas, run, benchmark.metric, here, records)
+    drawn = [part for part in (_drawn(run, benchmark), course) if part]
     body = paragraphs(
-        title, _drawn(run, benchmark), bullets(_arms(atlas, run, benchmark)), _since(atlas, run, benchmark, here),
-        timelines.of_metric(atlas, run, benchmark.metric, here, records), note, span(meta, "meta"), failed,
+        title, block(paragraphs(*drawn), "charts") if drawn else NOTHING, bullets(_arms(atlas, run, benchmark)),
+        _since(atlas, run, benchmark, here), below, note, span(meta, "meta"), failed,
     )  # fmt: skip
     return block(body, "pair")
 
@@ -89,14 +91,16 @@ def _drawn(run: Run, benchmark: Benchmark) -> Markdown:
     )
     if not found or max(len(metric.samples) for metric in found) < FEWEST_DRAWN:
         return NOTHING
+    way = {Direction.LOWER: "; less is better", Direction.HIGHER: "; more is better"}.get(found[0].direction, "")
+    sizes = sorted({len(metric.samples) for metric in found})
+    size = f"n = {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''}"
     if (swept := sweeps.of_arms(run).get(benchmark.metric)) is not None:
-        return swept
+        return figure(swept, text(f"{benchmark.metric}: the median of each arm and its interval, {size}{way}"))
     if benchmark.metric == BREAK_EVEN:
         return drafts.of_run(run)
     series = {metric.arm or run.subject: metric.samples for metric in found}
     chart: Chart = strips(benchmark.metric, found[0].unit, series, found[0].per)
-    way = {Direction.LOWER: "; less is better", Direction.HIGHER: "; more is better"}.get(found[0].direction, "")
-    return figure(chart, text(f"{benchmark.metric}: a mark per {found[0].per}, the median and its interval{way}"))
+    return figure(chart, text(f"{benchmark.metric}: a mark per {found[0].per}, the median and its interval, {size}{way}"))
 
 
 def _arms(atlas: Atlas, run: Run, benchmark: Benchmark) -> Iterator[Markdown]:
@@ -157,7 +161,11 @@ def since_before(atlas: Atlas, run: Run, here: str) -> Markdown:
     others = text("Nothing else that is recorded has changed.") if not found.differences else text("What else has changed:")
     first = [one for one in found.moved if one.comparison.metric == benchmark.metric]
     rest = [one for one in found.moved if one.comparison.metric != benchmark.metric]
-    folded = details(text(f"{len(rest)} comparisons of other metrics"), _moved_table(rest), "data") if rest else NOTHING
+    folded = (
+        details(text(f"{len(rest)} comparisons of other metrics"), _moved_table(rest), "data", searched=False)
+        if rest
+        else NOTHING
+    )
     return paragraphs(
         heading(2, text("Against the run before"), "before"),
         intro,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gen import paths
 from gen.benchmarks import BREAK_EVEN
-from gen.charts import FEWEST_CURVE, MOST_LINES, ecdf, figure, strips
+from gen.charts import FEWEST_CURVE, MOST_LINES, Chart, ecdf, figure, strips
 from gen.markdown import (
     NOTHING,
     Markdown,
@@ -67,7 +67,7 @@ def results(atlas: Atlas, run: Run) -> Markdown:
 
 def _pictures(run: Run, names: Sequence[str]) -> list[Markdown]:
     swept = sweeps.of_arms(run)
-    return [drafts.of_run(run), *(swept.get(name) or _drawn(run, name) for name in names)]
+    return [drafts.of_run(run), *(_swept(swept[name]) if name in swept else _drawn(run, name) for name in names)]
 
 
 def _is_random(run: Run) -> bool:
@@ -148,6 +148,10 @@ def _arm_settings(arm: Arm) -> Markdown:
     return line(*shown, by=", ") or text("none of its own")
 
 
+def _swept(chart: Chart) -> Markdown:
+    return figure(chart, text(chart.alternative))
+
+
 def _drawn(run: Run, name: str) -> Markdown:
     """Draw the samples of one metric, the baseline first; a few samples or a constant need no picture."""
     if (run.kind is RunKind.LOAD and name not in _OF_LOAD) or (name == BREAK_EVEN and _is_priced(run)):
@@ -162,7 +166,7 @@ def _drawn(run: Run, name: str) -> Markdown:
     chart = ecdf(name, found[0].unit, series) if curved else strips(name, found[0].unit, series, found[0].per)
     note = f" {_ITL}" if name == "itl_s" and run.kind is RunKind.LOAD else ""
     if len(series) > MOST_CAPTIONED:
-        shown = "the share of requests that took no more" if curved else f"every {found[0].per}, median and interval"
+        shown = "the share of requests at or below" if curved else f"every {found[0].per}, median and interval"
         sizes = sorted({len(samples) for samples in series.values()})
         n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
         told = f"{name}: {shown}, of {len(series)} arms, {n} {found[0].per}s each; the numbers are in the table of metrics."
@@ -180,7 +184,9 @@ def _metrics(run: Run) -> Markdown:
         )
         for metric in run.metrics
     ]
-    shown = table(columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics", facets=("Metric", "Arm"))
+    shown = table(
+        columns("Metric", "Arm", "Result", "Better"), body, Layout.CARDS, "metrics", facets=("Metric", "Arm"), searched=False
+    )
     few = any(metric.per is Per.REQUEST and 0 < len(metric.samples) < FEWEST_FOR_P95 for metric in run.metrics)
     note = span(text(f"A p95 is given from {FEWEST_FOR_P95} requests on."), "note")
     return paragraphs(shown, note if few else NOTHING)

@@ -111,7 +111,11 @@ def _summed_up(atlas: Atlas, runs: Sequence[Run], here: str) -> Markdown:
         ),
         link(text("list of all files"), paths.relative(EVERY_FILE, here)),
     )
-    return details(text(f"{len(runs)} more, kept as data"), paragraphs(told, table(head, body, Layout.CARDS, "kept")), "data")
+    return details(
+        text(f"{len(runs)} more, kept as data"),
+        paragraphs(told, table(head, body, Layout.CARDS, "kept", facets=("Scope",))),
+        "data",
+    )
 
 
 def validity(run: Run) -> Markdown:
@@ -148,7 +152,9 @@ def _page(atlas: Atlas, run: Run) -> Page:
         _native(atlas, run, here),
     )
     trail = (("Matrix", "index.md"), ("Evidence", INDEX))
-    return Page(path=here, title=f"{run.kind} · {run.subject} · {moment(run.started_at)}", body=body, trail=trail)
+    title = f"{run.kind} · {run.subject} · {moment(run.started_at)}"
+    # Of an id only its time is its own; host and subject are words of many runs.
+    return Page(path=here, title=title, body=body, trail=trail, words=(run.id.partition("-")[0],))
 
 
 def _capabilities(run: Run, here: str) -> Markdown:

@@ -71,8 +71,7 @@ def _page(atlas: Atlas, spot: Spot) -> Page:
         heading(2, text("Runs"), "runs"),
         run_table(atlas, runs, here),
         _records(atlas, spot, runs, here),
-        heading(2, text("What it is"), "identity"),
-        entries(_identity(atlas, spot, entry, here)),
+        _identity(atlas, spot, entry, here) if entry else NOTHING,
         _unverified(atlas, spot, here),
         _capabilities(atlas, runs, here),
         heading(2, text("Measure it"), "measure"),
@@ -114,7 +113,8 @@ def _model(model: ServedModel) -> Markdown:
 
 def _where(atlas: Atlas, spot: Spot, entry: Service | None, here: str) -> Markdown:
     if entry is None:
-        return line(machine_link(atlas, spot.scope, here), span(text("local"), "badge"))
+        own = span(text("not in the inventory; it speaks for its own machine only"), "note")
+        return line(machine_link(atlas, spot.scope, here), span(text("local"), "badge"), own)
     device = entry.device
     card = unknown(device) if isinstance(device, Unknown) else atlas.device(here, Spot(scope=FLEET, name=device))
     if isinstance(entry.host, Unknown):
@@ -148,10 +148,12 @@ def _decisions(atlas: Atlas, spot: Spot) -> Iterator[ENTRY]:
         yield "does not apply", span(line(*rest, by=", "), "note")
 
 
-def _identity(atlas: Atlas, spot: Spot, entry: Service | None, here: str) -> Iterator[ENTRY]:
-    if entry is None:
-        yield "in the inventory", text("no; it speaks for its own machine only")
-        return
+def _identity(atlas: Atlas, spot: Spot, entry: Service, here: str) -> Markdown:
+    """Show what else the inventory says of a service."""
+    return paragraphs(heading(2, text("What it is"), "identity"), entries(_declared(atlas, spot, entry, here)))
+
+
+def _declared(atlas: Atlas, spot: Spot, entry: Service, here: str) -> Iterator[ENTRY]:
     fleet = atlas.corpus.fleet
     service = atlas.service_view(spot)
     told = service is not None and service.known.claims

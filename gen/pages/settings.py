@@ -56,7 +56,8 @@ def settings(atlas: Atlas, spot: Spot, runs: tuple[Run, ...], here: str) -> Mark
 def drift_line(atlas: Atlas, spot: Spot) -> Markdown:
     """Name the settings of a service on which the sources disagree, or say what there is to compare."""
     if found := _drifting(atlas, spot):
-        return span(line(link(text(listing(found)), "#settings"), text("differ between sources")), "drift")
+        told = "differs between its sources" if len(found) == 1 else "differ between their sources"
+        return span(line(link(text(listing(found)), "#settings"), text(told)), "drift")
     service = atlas.service_view(spot)
     ways = {title for title, way in _WAYS.items() if service and any(map(way, service.sightings))}
     if len(ways) > 1:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from gen.charts import figure, sweep
+from gen.charts import Chart, figure, sweep
 from gen.history import release
-from gen.markdown import NOTHING, Markdown, block, bullets, line, paragraphs, span, text
+from gen.markdown import NOTHING, Markdown, block, bullets, details, line, paragraphs, span, text
 from gen.pages.atlas import Atlas
 from gen.pages.marks import dated
 from gen.spread import FEWEST_FOR_P95, Spread, percentile, spread
@@ -22,7 +22,7 @@ _OF_ARMS = ("aggregate_tok_s", "decode_tok_s", "ttft_s", "latency_s")
 _OF_LOADS = ("ttft_s", "latency_s")
 
 
-def of_arms(run: Run) -> Mapping[str, Markdown]:
+def of_arms(run: Run) -> Mapping[str, Chart]:
     """Draw each metric of a run whose arms differ in how many requests they held at once, by its name."""
     at = {arm.name: count for arm in run.arms if (count := count_of(arm))}
     others = {tuple((k, v) for k, v in sorted(arm.settings.items()) if k != _CONTROL) for arm in run.arms}
@@ -33,8 +33,7 @@ def of_arms(run: Run) -> Mapping[str, Markdown]:
         found = [m for m in run.metrics if m.name == name and m.per is Per.REPETITION and m.samples and m.arm in at]
         if len(found) >= FEWEST_STEPS:
             steps = {at[metric.arm]: spread(metric.samples, metric.per) for metric in found}
-            chart = sweep(name, found[0].unit, _BY, {name: steps}, found[0].per.value)
-            drawn[name] = figure(chart, text(chart.alternative))
+            drawn[name] = sweep(name, found[0].unit, _BY, {name: steps}, found[0].per.value)
     return drawn
 
 
@@ -57,7 +56,11 @@ def of_loads(atlas: Atlas, runs: Iterable[Run], here: str) -> Markdown:
         line(text(f"{_at(run)} at once:"), atlas.run(here, run.id, text("run")), dated(run.date, atlas.today)) for run in newest
     ]
     told = "A point is a run, or the median of several with their range. p95 is left out from fewer than 20 requests."
-    return paragraphs(block(paragraphs(*drawn), "charts"), span(text(told), "note"), bullets(cited))
+    return paragraphs(
+        block(paragraphs(*drawn), "charts"),
+        span(text(told), "note"),
+        details(text("The runs of these pictures"), bullets(cited), "data"),
+    )
 
 
 def _throughput(lines: Mapping[str, Sequence[Run]]) -> Markdown:

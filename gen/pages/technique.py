@@ -63,6 +63,15 @@ def _index(atlas: Atlas) -> Page:
     return Page(path=here, title="Techniques", body=content, trail=(("Matrix", "index.md"),), siblings=True)
 
 
+# What people call a technique, beyond its title.
+_WORDS = {
+    Technique.PREFIX_CACHING: ("APC",),
+    Technique.KV_CACHE: ("PagedAttention",),
+    Technique.FLASH_ATTENTION: ("XAttention",),
+    Technique.SPECULATIVE_DECODING: ("EAGLE", "EAGLE3"),
+}
+
+
 def _page(atlas: Atlas, technique: Technique) -> Page:
     here = f"techniques/{technique.value}.md"
     sections = [_scope(atlas, scope, technique, here) for scope in atlas.scopes]
@@ -77,7 +86,9 @@ def _page(atlas: Atlas, technique: Technique) -> Page:
         _records(atlas, technique, here),
     )
     trail = (("Matrix", "index.md"), ("Techniques", "techniques/index.md"))
-    return Page(path=here, title=TECHNIQUE_TITLES[technique], body=body, trail=trail, siblings=True)
+    return Page(
+        path=here, title=TECHNIQUE_TITLES[technique], body=body, trail=trail, siblings=True, words=_WORDS.get(technique, ())
+    )
 
 
 def _scope(atlas: Atlas, scope: str, technique: Technique, here: str) -> Markdown:

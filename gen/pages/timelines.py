@@ -8,6 +8,7 @@ from datetime import UTC, date
 from gen.charts import MOST_LINES, Decided, Moment, figure, timeline, within
 from gen.history import release
 from gen.markdown import NOTHING, Markdown, block, bullets, details, line, paragraphs, span, text
+from gen.pages import sweeps
 from gen.pages.atlas import Atlas
 from gen.pages.marks import chip, dated
 from gen.records import Record
@@ -29,12 +30,15 @@ _SHOWN = {
 _DECIDED = (Status.ACCEPTED, Status.SUPERSEDED, Status.DEPRECATED)
 
 
-def of_metric(atlas: Atlas, run: Run, metric: str, here: str, records: Iterable[Record]) -> Markdown:
-    """Draw one metric over the valid runs that measured what a run did; with two of them say so in words."""
+def of_metric(atlas: Atlas, run: Run, metric: str, here: str, records: Iterable[Record]) -> tuple[Markdown, Markdown]:
+    """Draw one metric over the valid runs that measured what a run did, and give what belongs below the picture.
+
+    With two runs there is no picture, and words that say so.
+    """
     runs = [one for one in atlas.alike(run) if any(m.name == metric and m.samples for m in one.metrics)]
     if len(runs) < FEWEST_RUNS:
         told = f"{metric} over time: 2 comparable runs so far; a picture takes {FEWEST_RUNS}."
-        return span(text(told), "note") if len(runs) == FEWEST_RUNS - 1 else NOTHING
+        return NOTHING, span(text(told), "note") if len(runs) == FEWEST_RUNS - 1 else NOTHING
     shown = runs[:MOST_RUNS]
     lines = _lines(shown, metric)
     unit = next(m.unit for m in shown[0].metrics if m.name == metric and m.samples)
@@ -55,21 +59,25 @@ def of_metric(atlas: Atlas, run: Run, metric: str, here: str, records: Iterable[
         for number, one in enumerate(seen, start=1)
     ]
     data = details(text("The runs of this picture"), _table(atlas, shown, metric, list(lines), here), "data")
-    return paragraphs(figure(chart, text(caption)), bullets(items) if items else NOTHING, data)
+    return figure(chart, text(caption)), paragraphs(bullets(items) if items else NOTHING, data)
 
 
 def of_runs(atlas: Atlas, runs: Iterable[Run], here: str, records: Sequence[Record]) -> Markdown:
     """Draw what loads, contracts and looks at a service showed over time, the newest first; `runs` are the newest first."""
     drawn: list[Markdown] = []
+    notes: list[Markdown] = []
     seen: set[str] = set()
     for run in runs:
         if run.id in seen or run.kind not in _SHOWN or not run.validity.valid:
             continue
         seen |= {one.id for one in atlas.alike(run)}
-        drawn += [part for metric in _SHOWN[run.kind] if (part := of_metric(atlas, run, metric, here, records))]
+        for metric in _SHOWN[run.kind]:
+            picture, below = of_metric(atlas, run, metric, here, records)
+            (drawn if picture else notes).append(paragraphs(picture, below))
         if len(drawn) >= _MOST_PICTURES:
             break
-    return block(paragraphs(*(block(part, "pair") for part in drawn[:_MOST_PICTURES])), "pairs") if drawn else NOTHING
+    told = [block(part, "pair") for part in drawn[:_MOST_PICTURES]] or [part for part in notes if part.strip()][:1]
+    return block(paragraphs(*told), "pairs") if told else NOTHING
 
 
 def records_on(atlas: Atlas, scope: str, technique: Technique | None = None, service: str = "") -> list[Record]:
@@ -81,10 +89,10 @@ def records_on(atlas: Atlas, scope: str, technique: Technique | None = None, ser
 
 def _lines(runs: Sequence[Run], metric: str) -> dict[str, list[Moment]]:
     """Follow each arm that the newest run measured, the baseline first, through the earlier ones."""
-    rank = {arm.name: (arm.role != "baseline", index) for index, arm in enumerate(runs[0].arms)}
+    rank = {arm.name: (arm.role != "baseline", sweeps.count_of(arm), index) for index, arm in enumerate(runs[0].arms)}
     arms = [m.arm for m in runs[0].metrics if m.name == metric and m.samples]
     lines: dict[str, list[Moment]] = {}
-    for arm in sorted(arms, key=lambda name: rank.get(name, (False, -1)))[:MOST_LINES]:
+    for arm in sorted(arms, key=lambda name: rank.get(name, (False, -1, -1)))[:MOST_LINES]:
         lines[arm or metric] = [
             Moment(at=run.started_at, spread=spread(found.samples, found.per), release=release(run))
             for run in reversed(runs)

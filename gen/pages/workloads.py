@@ -31,7 +31,7 @@ def measured_table(atlas: Atlas, workloads: Sequence[MeasuredWorkload], here: st
             atlas.run(here, (one.usable or one.last).id, text(_title(one))),
             line(_what_it_is(atlas, one), span(text(f"run by {one.engine}"), "note") if one.engine else NOTHING, by="<br>"),
             line(*(_headline(metric) for metric in one.headlines()), by="<br>") or _why_not(one.last),
-            line(dated((one.usable or one.last).date, atlas.today, limit), _failed_since(atlas, one, here), by="<br>"),
+            line(dated((one.usable or one.last).date, atlas.today, limit), _failed_since(atlas, one, here), by=" <br>"),
             code(one.last.tool.command),
         )
         for one in workloads
@@ -99,7 +99,7 @@ def _what_it_is(atlas: Atlas, one: MeasuredWorkload) -> Markdown:
     how = one.claim.provenance
     limit = age_limit(how.kind, atlas.corpus.fleet.policies.freshness)
     told = line(text(one.claim.kind.value), known(how.kind), dated(how.date, atlas.today, limit))
-    return line(told, span(text(one.claim.where), "note"), by="<br>")
+    return line(told, span(text(one.claim.where), "note"), by=" <br>")
 
 
 def _why(one: MeasuredWorkload, bearing: Bearing) -> Markdown:

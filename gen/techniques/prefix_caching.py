@@ -146,6 +146,9 @@ def _next_step(view: View, row: tuple[Cell, ...], decision: Decision) -> str:
         if all(bench and bench.run.kind is RunKind.CONTRACT for bench in (view.bench(one, TECHNIQUE) for one in undecided)):
             return f"Switch it on for {titles(undecided)}, and measure the same again: nox -s confirm."
         return f"Switch it on for {titles(undecided)} and compare cold with warm TTFT before and after."
+    if decision is Decision.INVESTIGATE and drifting(view, row):
+        named = where(undecided, view.text)
+        return f"Send the same long prompt twice to {named}: the TTFT tells whether inventory or service is to be corrected."
     if decision in {Decision.INVESTIGATE, Decision.BENCHMARK_FIRST}:
         return f"Send the same long prompt twice to {where(undecided, view.text)} and compare the TTFT."
     return STABLE_FIRST

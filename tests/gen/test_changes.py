@@ -289,9 +289,7 @@ def test_the_consequences_say_what_was_measured_what_is_open_and_what_nobody_mea
     assert "- On embedded: enable_prefix_caching: false → true." in lines
     assert "- Measured better: Time to first token (0.185 to 0.214 times)." in lines
     assert "- Measured worse: Decode speed per request (0.646 to 0.668 times)." in lines
-    assert any(
-        line.startswith("- Measured and open, for the intervals reach across the gate: VRAM, or memory") for line in lines
-    )
+    assert any(line.startswith("- Measured and open: VRAM, or memory") for line in lines)
     assert "- Not measured: Power." in lines
     owed = "Before it is accepted, measure or acknowledge (IA013): decode-rate (worse), memory (inconclusive), power (missing)."
     assert owed in text

@@ -67,6 +67,16 @@ def test_evidence_that_is_gone_local_or_altered() -> None:
     assert found(Rule.EVIDENCE_ABSENT, records=(), local_records=(cited,), local_runs=(RUN,)) == []
 
 
+def test_evidence_that_is_damaged_where_it_should_be_and_whole_in_another_place() -> None:
+    """A damaged file is never written over, so it has to go before the whole one can take its place."""
+    broken = Problem(place=f"adr/evidence/{RUN.id}.json: content_sha256", found="does not match", expected="another")
+    (alone,) = found(Rule.EVIDENCE_ABSENT, record(evidence=(CITED,)), problems=(broken,))
+    assert (alone.message, alone.fix[:19]) == (f"cites {RUN.id}, which is damaged", "bring the file back")
+    (both,) = found(Rule.EVIDENCE_ABSENT, record(evidence=(CITED,)), problems=(broken,), local_runs=(RUN,))
+    assert both.message == alone.message
+    assert both.fix == f"take the damaged file out of adr/evidence, then nox -s adr -- promote {RUN.id}"
+
+
 def test_invalid_evidence_can_be_acknowledged_and_altered_evidence_cannot() -> None:
     invalid = seal(RUN.model_copy(update={"validity": Validity(valid=False, reasons=("host busy",))}))
     ref = EvidenceRef(id=invalid.id, sha256=invalid.content_sha256)

@@ -253,6 +253,10 @@ def test_a_declaration_that_moved_is_exported_from_what_it_was_to_what_it_is() -
     (change,) = found.changes
     assert (change.control, change.before, change.after) == ("max_num_seqs", 16, 8)
     assert "--max_num_seqs 16" in record.body.partition("## How to roll back")[2]
+    assert record.decision is Decision.KEEP
+    assert "- Changed since the record in force, on text-4b: max_num_seqs: 16 → 8." in record.body
+    assert "Nothing is left to do: it was declared or seen so since the record in force." in record.body
+    assert "No setting changes" not in record.body
 
 
 def test_what_the_candidate_of_a_cited_comparison_had_is_what_is_set() -> None:

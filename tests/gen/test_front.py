@@ -206,7 +206,7 @@ def test_a_machine_has_one_line_and_its_own_page_the_matrix() -> None:
     assert "7 times: an assessment that no record expresses" in told
     assert re.search(r"bench local · Example CPU 3000 · measured 2026-11-28 · \d enabled", told)
     own = read(site["machines/local-abc123abc123.md"].split("---\n", 2)[2])
-    assert sum("Disaggregated" in row[0] for row in own.rows) == 1
+    assert sum("Disaggregated" in row[0] for row in own.rows) == 2, "in brief, and folded with what was measured"
 
 
 def test_more_machines_than_fit_are_one_link() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gen.history import History, history
+from gen.history import History, history, same
 from gen.site import pages
 from gen.words import Verdict
 from probes.archive import seal
@@ -24,6 +24,7 @@ from probes.evidence import (
     Validity,
 )
 from probes.fleet import Gates
+from tests.gen.compared import two_sides
 from tests.gen.reading import Reader, read
 from tests.gen.specimens import corpus, host, micro_run
 from tests.gen.test_site import TODAY
@@ -100,6 +101,13 @@ def test_a_regression_that_went_away_again_is_still_told_where_it_was() -> None:
 )  # fmt: skip
 def test_what_measured_something_else_is_not_the_run_before(fields: dict[str, Any]) -> None:
     assert history(later(**fields), [micro_run()], GATES) is None
+
+
+def test_a_contract_of_other_sides_measured_something_else() -> None:
+    caching = two_sides()
+    precision = two_sides(settings=({"KV_CACHE_PRECISION": "f16"}, {"KV_CACHE_PRECISION": "u8"}))
+    assert same(caching) == same(two_sides(minute=30))
+    assert same(caching) != same(precision)
 
 
 def test_a_quick_run_is_another_load() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gen.proof import Proof, newest_proof
@@ -51,6 +52,17 @@ def test_a_row_of_another_number_of_samples_says_so_and_what_vetoes_stands_with_
     assert any(row.startswith("| Stalled streams | 0 requests | 1 request |") and "**worse**" in row for row in rows)
 
 
+def test_an_open_row_says_what_would_settle_it_and_not_what_open_means() -> None:
+    loud, near = (3.0, 5.0, 2.0, 8.0, 7.0, 4.0), (0.40, 0.39, 0.43, 0.38, 0.42, 0.37)
+    never, some = (
+        next(row for row in proof(candidate=FASTER | {"ttft_s": ttft}, baseline=STEADY | {"ttft_s": other}).numbers.splitlines()
+             if row.startswith("| Time to first token |"))
+        for ttft, other in ((loud, loud), (near, STEADY["ttft_s"]))
+    )  # fmt: skip
+    assert "| **inconclusive**: no affordable number of repetitions would settle it |" in never
+    assert re.search(r"\| \*\*inconclusive\*\*: about \d+ more repetitions a side would settle it \|", some)
+
+
 def test_how_many_prompts_begin_alike_is_told_for_a_cache_lives_on_that_alone() -> None:
     def load(shared: object) -> str:
         native = {"contract": {"shape": {"shared_prefix": shared}}}
@@ -77,11 +89,17 @@ def test_what_the_instrument_was_late_by_and_what_else_tells_the_sides_apart_is_
         )
         for arm, value in (("baseline", 0.0), ("candidate", 240.0))
     ]
-    blocks = [{"baseline": {"lag_p95_s": 0.002, "load_carried": 0.999}, "candidate": {"lag_p95_s": 0.004, "load_carried": 1.0}}]
+    blocks = [
+        {
+            "baseline": {"lag_p95_s": 0.002, "load_carried": 0.999},
+            "candidate": {"lag_p95_s": 0.004, "load_carried": 1.0, "share_waiting_for_a_core": 0.18},
+        }
+    ]
     both = (*metrics(STEADY, "baseline"), *metrics(FASTER, "candidate"), *cached)
     told = proof(metrics=both, native={"instrument": blocks}).conditions.splitlines()
     assert "- Seen besides: prompt tokens from the cache 0 tokens against 240 tokens." in told
-    assert "- The instrument: late by at most 4 ms (p95 of a round), and it carried at least 99.9 % of the load." in told
+    late = "- The instrument: late by at most 4 ms (p95 of a round), and it carried at least 99.9 % of the load"
+    assert f"{late}; it waited for a core at most 18 % of the time." in told
     assert "- When: 2026-11-28 09:00 UTC, in 40 s, by inference-adr 0.1.0 at 0123abc." in told
 
 

@@ -97,10 +97,16 @@ def test_the_order_of_the_files_does_not_matter(site: dict[str, str]) -> None:
     assert pages(turned, TODAY) == site
 
 
+OUR_FRONT_MATTER = re.compile(
+    r'---\ntitle: ".+"\n(description: ".+"\n)?(hide: \[[a-z, ]+\]\n)?'
+    r"(search: \{boost: [0-9.]+\}\n)?(tags: \[.+\]\n)?---\n\n"
+)
+
+
 def test_every_page_begins_with_our_own_front_matter(site: dict[str, str]) -> None:
     for path, content in site.items():
         if path.endswith(".md"):
-            assert re.match(r'---\ntitle: ".+"\n(description: ".+"\n)?(hide: \[[a-z, ]+\]\n)?---\n\n', content), path
+            assert OUR_FRONT_MATTER.match(content), path
             assert content.count("\n# ") == 1, path
 
 

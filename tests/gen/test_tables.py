@@ -73,6 +73,11 @@ def test_only_a_long_table_that_says_so_can_be_sifted(rows: int, facets: tuple[s
     assert [value for _, name, value in reader.attributes if name == "data-facets"] == shown
 
 
+def test_bare_numbers_stay_out_of_the_search() -> None:
+    reader = read(table(columns("A"), [[text("1")]], searched=False))
+    assert ("div", "data-search-exclude", "") in reader.attributes
+
+
 def test_a_facet_is_the_title_of_a_column() -> None:
     with pytest.raises(ValueError, match=r"titles of columns, not \['C'\]"):
         table(columns("A", "B"), [], facets=("A", "C"))

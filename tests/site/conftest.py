@@ -46,11 +46,16 @@ def lay_out(folder: Path) -> Path:
 def build(
     project: Path, site: Path, *, command: Sequence[str] | None = None, **environ: str
 ) -> subprocess.CompletedProcess[str]:
-    """Build strictly, as the `docs` session does; `command` is another way to start Python."""
-    usual = ["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
+    """Build strictly, as the `docs` session does, and give what it said but for its progress.
+
+    `command` is another way to start Python. Never with --quiet: mkdocs then drops its warnings before --strict counts them.
+    """
+    usual = ["-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
     settings = {**os.environ, **QUIET, "INFERENCE_ADR_TODAY": TODAY, **environ}
     line = [sys.executable, *(command or usual)]
-    return subprocess.run(line, cwd=project, env=settings, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(line, cwd=project, env=settings, capture_output=True, text=True, check=False)  # noqa: S603
+    done.stderr = "".join(said for said in done.stderr.splitlines(keepends=True) if not said.startswith("INFO "))
+    return done
 
 
 @pytest.fixture(scope="session")

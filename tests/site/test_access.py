@@ -19,6 +19,8 @@ KINDS = (
     *SAMPLE,
     "planners.html",
     "claims.html",
+    "comparisons.html",
+    "as-of/2026-07-10.html",
     "rules.html",
     "sources.html",
     "for-programs.html",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import re
+import runpy
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, Page, Route
 
 from gen.policy import CHARSET, guarded, policy
 from tests.site.browsing import DESK, SAMPLE, Server, Silent, Witness
+from tests.site.conftest import ROOT
 
 META = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')
 INJECTED = "<script>window.injected = true</script><img src=x onerror='window.injected = true'>"
@@ -61,6 +63,15 @@ def test_a_policy_speaks_of_one_page_only() -> None:
 def test_a_page_that_could_not_be_guarded_stops_the_build(page: str) -> None:
     with pytest.raises(ValueError, match="once, not"):
         guarded(page)
+
+
+@pytest.mark.parametrize(("command", "there"), [("build", True), ("serve", False)])
+def test_serve_goes_without_for_it_writes_a_script_into_each_answer(command: str, *, there: bool) -> None:
+    hook = runpy.run_path(str(ROOT / "gen" / "policy.py"))
+    hook["on_startup"](command=command, dirty=False)
+    assert ("Content-Security-Policy" in hook["on_post_page"](CHARSET, page=None, config=None)) is there
+    assert ("Content-Security-Policy" in hook["on_post_template"](CHARSET, template_name="404.html", config=None)) is there
+    assert hook["on_post_template"]("<urlset>", template_name="sitemap.xml", config=None) == "<urlset>"
 
 
 class Strict(Silent):

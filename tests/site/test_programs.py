@@ -41,9 +41,11 @@ def test_the_index_names_every_run_and_each_file_is_what_the_schema_of_a_run_say
     runs = document(site / "evidence" / "index.json")["runs"]
     assert {site / run["file"] for run in runs} == set((site / "evidence").glob("*.json")) - {site / "evidence" / "index.json"}
     assert any(not run["valid"] for run in runs)
+    assert any(run["page"] for run in runs)
     for run in runs:
         found = document(site / run["file"])
         checked.validate(found)
+        assert run["page"] is None or (site / run["page"]).is_file()
         assert (found["id"], found["content_sha256"]) == (run["id"], run["content_sha256"])
 
 
