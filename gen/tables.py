@@ -1,4 +1,4 @@
-"""Tables of text, and rows summed up; the only place for pandas."""
+"""Tables of text, and rows summed up: the only place for pandas and tabulate."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import cast
 
 import pandas as pd
+from tabulate import tabulate
 
 from gen.markdown import Markdown, block, span
 
@@ -78,7 +79,14 @@ def table(
         if any("|" in cell or "\n" in cell for cell in row):
             raise ValueError(f"cells on one line and without a bare pipe: {row!r}")
     cells = [[_labelled(cell, column, layout) for cell, column in zip(row, head, strict=True)] for row in rows]
-    written = "\n".join(_lines(head, cells))
+    written = tabulate(
+        cells,
+        headers=titles,
+        tablefmt="pipe",
+        disable_numparse=True,
+        colglobalalign="left",
+        colalign=["right" if column.numeric else "left" for column in head],
+    )
     sifting = {} if searched else {"search_exclude": ""}
     if facets is not None and len(rows) > FEW:
         sifting["facets"] = " ".join(str(titles.index(Markdown(facet))) for facet in facets)
@@ -96,24 +104,6 @@ def summed(groups: Sequence[Group], days: Sequence[date], valid: Sequence[bool])
             last=rows["day"].max(),
             valid=int(rows["valid"].sum()),
         )
-
-
-def _lines(head: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay a table out as tabulate does, each column as wide as its widest cell.
-
-    Written here because tabulate looks for the type of every cell: a millisecond a table, of which a site holds thousands.
-    """
-    titles = [column.title for column in head]
-    widths = [max(len(title) + 2, *map(len, column)) for title, *column in zip(titles, *cells, strict=True)]
-    sides = [(column.numeric, width) for column, width in zip(head, widths, strict=True)]
-    yield _row(titles, sides)
-    yield f"|{'|'.join('-' * (width + 1) + ':' if right else ':' + '-' * (width + 1) for right, width in sides)}|"
-    yield from (_row(row, sides) for row in cells)
-
-
-def _row(cells: Sequence[str], sides: Sequence[tuple[bool, int]]) -> str:
-    padded = (c.rjust(width) if right else c.ljust(width) for c, (right, width) in zip(cells, sides, strict=True))
-    return f"| {' | '.join(padded)} |"
 
 
 def _labelled(cell: Markdown, column: Column, layout: Layout) -> Markdown:

@@ -7,10 +7,9 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tabulate import tabulate
 
 from gen.markdown import Markdown, code, sifted, text
-from gen.tables import FEW, Column, Layout, Summed, columns, summed, table
+from gen.tables import FEW, Layout, Summed, columns, summed, table
 from tests.gen.reading import read
 from tests.gen.specimens import HOSTILE
 
@@ -88,21 +87,6 @@ def test_what_a_cell_counts_as_is_no_markup(sort: str, facet: str) -> None:
     reader = read(table(columns("A"), [[sifted(text("seen"), sort=sort, facet=facet)]], Layout.GRID))
     assert [cell.strip() for cell in reader.rows[1]] == ["seen"]
     assert {name for _, name, _ in reader.attributes if name.startswith("data-")} == {"data-sort", "data-facet"}
-
-
-@given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=4), st.booleans())
-def test_the_source_is_laid_out_as_tabulate_does(rows: list[tuple[str, str]], numeric: bool) -> None:
-    head = [Column(title=Markdown("A")), Column(title=Markdown("How many"), numeric=numeric)]
-    cells = [[text(cell) for cell in row] for row in rows]
-    written = tabulate(
-        cells,
-        headers=[column.title for column in head],
-        tablefmt="pipe",
-        disable_numparse=True,
-        colglobalalign="left",
-        colalign=["left", "right" if numeric else "left"],
-    )
-    assert written in table(head, cells, Layout.GRID)
 
 
 def test_rows_are_summed_up_by_group_in_the_order_of_the_groups() -> None:
