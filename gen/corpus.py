@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from gen.knowledge import Knowledge, load_knowledge, read_knowledge
 from gen.records import Record, read_records
@@ -74,18 +76,27 @@ class Corpus:
         return tuple(sorted(last, key=lambda print_: (last[print_], print_), reverse=True))
 
 
-def read_corpus(root: Path, knowledge: Knowledge | None = None, *, texts: bool = False) -> Corpus:
+class Memory(Protocol):
+    """Where texts may be kept from one build to the next, and found again or not."""
+
+    def take(self, key: str) -> str | None: ...
+
+    def put(self, key: str, made: str) -> None: ...
+
+
+def read_corpus(root: Path, knowledge: Knowledge | None = None, *, texts: bool = False, memory: Memory | None = None) -> Corpus:
     """Read a repository checkout; the only reader of `gen`. `knowledge` is one that was read already.
 
-    What publishes evidence asks for its `texts`; nobody else needs to hold them.
+    What publishes evidence asks for its `texts`; nobody else needs to hold them. A `memory` spares it the proof that files
+    which have not changed since say what their hashes say.
 
     Raises:
         InputError: the inventory or the knowledge base cannot be understood at all.
     """
     with _uncollected():
         kept: dict[str, str] = {}
-        runs, run_problems = _runs(root / "adr" / "evidence", kept if texts else None)
-        local_runs, local_problems = _runs(root / "adr" / "local" / "evidence", kept if texts else None)
+        runs, run_problems = _runs(root / "adr" / "evidence", kept if texts else None, memory)
+        local_runs, local_problems = _runs(root / "adr" / "local" / "evidence", kept if texts else None, memory)
         records, record_problems = read_records(root / "adr")
         local_records, local_record_problems = read_records(root / "adr" / "local")
     promoted = {run.id for run in runs}
@@ -103,14 +114,27 @@ def read_corpus(root: Path, knowledge: Knowledge | None = None, *, texts: bool =
     )
 
 
-def _runs(folder: Path, texts: dict[str, str] | None) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
+def _runs(folder: Path, texts: dict[str, str] | None, memory: Memory | None) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
     """Read a folder of evidence; the text of a run that was read before, from `adr/`, stays the one that counts."""
     if texts is None:
         return read_runs(folder)
-    files, problems = read_run_files(folder)
+    key = f"evidence of {folder.parent.name}"
+    known = _recalled(memory.take(key)) if memory is not None else {}
+    files, problems = read_run_files(folder, known)
     for file in files:
         texts.setdefault(file.run.id, file.text)
+    sound = {file.text_sha256: file.run.content_sha256 for file in files}
+    if memory is not None and sound != known:
+        memory.put(key, json.dumps(sound))
     return tuple(file.run for file in files), problems
+
+
+def _recalled(kept: str | None) -> dict[str, str]:
+    try:
+        found = json.loads(kept or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @contextmanager

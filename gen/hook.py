@@ -45,7 +45,8 @@ from probes.errors import AdrError  # noqa: E402
 
 try:
     today = build_day(os.environ, datetime.now(UTC).date())
-    generated = pages(read_corpus(root, texts=True), today, Album(root / FOLDER))
+    album = Album(root / FOLDER)
+    generated = pages(read_corpus(root, texts=True, memory=album), today, album)
     # mkdocs-gen-files would silently replace a hand-written page of the same name.
     check([*(file.src_uri for file in editor.files), *generated])
 except AdrError as exc:

@@ -7,12 +7,13 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from gen import paths
+from gen.charts.album import written
 from gen.markdown import NO_TEXT, Markdown, code, external, fenced, heading, line, link, text
 from gen.tables import Column, Layout, table
 
@@ -21,6 +22,9 @@ SitePath = Callable[[str], str | None]
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _FOLD = re.compile(r"</?(?:details|summary)>", re.IGNORECASE)
 _INDENT = "    "
+# No text that was escaped holds this character: `gen.markdown.visible` spells it out.
+_MARK = "\x01"
+_TARGET = re.compile(f"{_MARK}(?P<place>[^{_MARK}]*){_MARK}(?P<anchor>[^{_MARK}]*){_MARK}(?P<label>[^{_MARK}]*){_MARK}")
 
 
 def published(body: str, folder: str, site_path: SitePath, here: str) -> Markdown:
@@ -31,11 +35,23 @@ def published(body: str, folder: str, site_path: SitePath, here: str) -> Markdow
     show their targets, or become text; only http(s) leaves the site; HTML and images stay text. The
     first heading is left out, for the page has one.
     """
+    anywhere = written(f"manuscript\n{folder}\n{body}", lambda: _written(body, folder))
+
+    def led(found: re.Match[str]) -> str:
+        place = site_path(unquote(found["place"]))
+        label = Markdown(found["label"])
+        return label if place is None else link(label, paths.relative(f"{place}{found['anchor']}", here))
+
+    return Markdown(_TARGET.sub(led, anywhere))
+
+
+def _written(body: str, folder: str) -> str:
+    """Write a body for any page: links inside the repository name what they lead to."""
     root = SyntaxTreeNode(_commonmark().parse(body))
     blocks = list(root.children)
     if blocks and blocks[0].type == "heading" and blocks[0].tag == "h1":
         blocks = blocks[1:]
-    return Markdown("\n\n".join(_Writer(folder=folder, site_path=site_path, here=here).blocks(blocks)))
+    return "\n\n".join(_Writer(folder=folder).blocks(blocks))
 
 
 @functools.cache
@@ -48,8 +64,6 @@ class _Writer:
     """Writes one tree; it remembers anchors, for a page may repeat a heading."""
 
     folder: str
-    site_path: SitePath
-    here: str
     anchors: dict[str, int] = field(default_factory=dict)
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> Iterator[str]:
@@ -128,11 +142,10 @@ class _Writer:
             return external(label, target) if parts.scheme in {"http", "https"} else label
         if not parts.path:
             return link(label, f"#{parts.fragment}") if re.fullmatch(r"[A-Za-z0-9_-]+", parts.fragment) else label
-        place = self.site_path(posixpath.normpath(posixpath.join(self.folder, unquote(parts.path))))
-        if place is None:
-            return label
+        place = posixpath.normpath(posixpath.join(self.folder, unquote(parts.path)))
         keeps = parts.path.endswith(".md") and re.fullmatch(r"[A-Za-z0-9_-]+", parts.fragment)
-        return link(label, paths.relative(place + (f"#{parts.fragment}" if keeps else ""), self.here))
+        anchor = f"#{parts.fragment}" if keeps else ""
+        return f"{_MARK}{quote(place, errors='replace')}{_MARK}{anchor}{_MARK}{label}{_MARK}"
 
     def _anchor(self, title: str) -> str:
         """Name a heading as GitHub does, so that links into a record work in both places."""

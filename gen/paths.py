@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import posixpath
 import re
@@ -35,12 +36,19 @@ def evidence_file(run_id: str) -> str:
     return f"evidence/{run_id if SAFE_NAME.fullmatch(run_id) else names([run_id])[run_id]}.json"
 
 
+@functools.lru_cache(maxsize=2**16)
 def relative(target: str, here: str) -> str:
     """Write the link from the page `here` to `target`, which may end in an anchor."""
     path, _, anchor = target.partition("#")
     if path == here and anchor:
         return f"#{anchor}"
-    return posixpath.relpath(path, posixpath.dirname(here) or ".") + (f"#{anchor}" if anchor else "")
+    folder = posixpath.dirname(here)
+    # Pages lie one folder deep at most, and a build writes tens of thousands of links.
+    if folder and "/" not in folder and not path.startswith("."):
+        shown = path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else f"../{path}"
+    else:
+        shown = posixpath.relpath(path, folder or ".")
+    return shown + (f"#{anchor}" if anchor else "")
 
 
 def destination(path: str) -> str:

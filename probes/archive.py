@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -25,10 +25,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, kw_only=True)
 class RunFile:
-    """A run beside the text it was read from."""
+    """A run beside the text it was read from, and the hash of that text."""
 
     run: Run
     text: str
+    text_sha256: str
 
 
 def canonical(document: JsonValue) -> bytes:
@@ -72,23 +73,17 @@ def read_run(path: Path, name: str | None = None) -> Run:
     Raises:
         InputError: with every problem found; `name` replaces the path in messages.
     """
-    return _read(path, name or path.name).run
+    return _read(path, name or path.name, {}).run
 
 
-def _read(path: Path, place: str) -> RunFile:
+def _read(path: Path, place: str, checked: Mapping[str, str]) -> RunFile:
     text = read_text(path, place, most=MAX_FILE_BYTES, expected="a whole evidence file")
-    try:
-        document = parse(text)
-    except ValueError as exc:
-        raise InputError([Problem(place=place, found=f"is not JSON ({exc})", expected="a whole evidence file")]) from exc
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
-        raise InputError([Problem(place=f"{place}: schema", found=f"is {found!r}", expected=repr(SCHEMA))])
+    text_sha256 = hashlib.sha256(text.encode()).hexdigest()
+    found_hash = checked.get(text_sha256) or _checked(text, place)
     try:
         run = Run.model_validate_json(text)
     except ValidationError as exc:
         raise InputError(problems_of(exc, lambda loc: f"{place}: {'.'.join(map(str, loc))}")) from exc
-    found_hash = content_hash(document)
     problems = []
     if run.content_sha256 != found_hash:
         problems.append(
@@ -102,7 +97,19 @@ def _read(path: Path, place: str) -> RunFile:
         problems.append(Problem(place=f"{place}: id", found=f"is {run.id!r}", expected=f"the file's name, {path.stem!r}"))
     if problems:
         raise InputError(problems)
-    return RunFile(run=run, text=text)
+    return RunFile(run=run, text=text, text_sha256=text_sha256)
+
+
+def _checked(text: str, place: str) -> str:
+    """Give the hash of what a text says, once it is JSON of this schema."""
+    try:
+        document = parse(text)
+    except ValueError as exc:
+        raise InputError([Problem(place=place, found=f"is not JSON ({exc})", expected="a whole evidence file")]) from exc
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        raise InputError([Problem(place=f"{place}: schema", found=f"is {found!r}", expected=repr(SCHEMA))])
+    return content_hash(document)
 
 
 def read_runs(folder: Path) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
@@ -110,17 +117,21 @@ def read_runs(folder: Path) -> tuple[tuple[Run, ...], tuple[Problem, ...]]:
 
     So is a folder that cannot be read; one that is not there holds no runs.
     """
-    runs, problems = _each(folder, lambda file: file.run)
+    runs, problems = _each(folder, {}, lambda file: file.run)
     return tuple(sorted(runs, key=lambda run: (run.started_at, run.id))), problems
 
 
-def read_run_files(folder: Path) -> tuple[tuple[RunFile, ...], tuple[Problem, ...]]:
-    """Read every evidence file in the same way, and keep the texts: to publish them as they are, for they are large."""
-    files, problems = _each(folder, lambda file: file)
+def read_run_files(folder: Path, checked: Mapping[str, str]) -> tuple[tuple[RunFile, ...], tuple[Problem, ...]]:
+    """Read every evidence file in the same way, and keep the texts: to publish them as they are, for they are large.
+
+    `checked` gives, by the hash of a text, the content hash that it was found to have before: an immutable file is parsed
+    for it once.
+    """
+    files, problems = _each(folder, checked, lambda file: file)
     return tuple(sorted(files, key=lambda file: (file.run.started_at, file.run.id))), problems
 
 
-def _each(folder: Path, kept: Callable[[RunFile], _T]) -> tuple[list[_T], tuple[Problem, ...]]:
+def _each(folder: Path, checked: Mapping[str, str], kept: Callable[[RunFile], _T]) -> tuple[list[_T], tuple[Problem, ...]]:
     place = _place(folder)
     found: list[_T] = []
     problems: list[Problem] = []
@@ -133,7 +144,7 @@ def _each(folder: Path, kept: Callable[[RunFile], _T]) -> tuple[list[_T], tuple[
         problems.append(Problem(place=place, found=f"cannot be read ({exc.strerror})", expected="a folder of evidence files"))
     for name in names:
         try:
-            found.append(kept(_read(folder / name, f"{place}/{name}")))
+            found.append(kept(_read(folder / name, f"{place}/{name}", checked)))
         except InputError as exc:
             problems.extend(exc.problems)
     return found, tuple(problems)

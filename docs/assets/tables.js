@@ -99,7 +99,7 @@
       const sign = sort.value.startsWith("-") ? -1 : 1;
       const column = names.indexOf(sort.value.replace(/^-/, ""));
       heads.forEach((head, at) => {
-        if (at === column) head.ariaSort = sign > 0 ? "ascending" : "descending";
+        if (at === column) head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
         else head.removeAttribute("aria-sort");
       });
       const numeric = heads[column]?.align === "right";
@@ -161,12 +161,14 @@
 
     const tools = element(
       "div",
-      { className: "sift", role: "group", ariaLabel: "Filter and sort the table" },
+      { className: "sift" },
       labelled("Find", find),
       ...facets.map(({ title, control }) => labelled(title, control)),
       labelled("Sort by", sort),
       element("span", { className: "sift-shown" }, shown, clear),
     );
+    tools.setAttribute("role", "group");
+    tools.setAttribute("aria-label", "Filter and sort the table");
     frame.before(tools);
     frame.classList.add("sortable");
     recall();

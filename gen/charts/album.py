@@ -1,11 +1,11 @@
-"""Charts that were rendered before, kept in a folder by what they were rendered from."""
+"""Charts and parts of pages that were made before, kept in a folder by what they were made from."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
@@ -16,17 +16,17 @@ import vl_convert
 from probes.errors import HostError, InputError
 from probes.files import read_text, write_atomic
 
-FOLDER = Path(".cache/charts")
-MOST_SPARE = 2000
-_MOST_BYTES = 4 * 2**20
-_EXPECTED = "a chart that was rendered before"
+FOLDER = Path(".cache/pages")
+MOST_SPARE = 4000
+_MOST_BYTES = 16 * 2**20
+_EXPECTED = "a text that was made before"
 _RENDERER = version("vl-convert-python")
 
 
 class Album:
-    """A folder of renderings, each under the hash of its specification and of the renderer that read it.
+    """A folder of texts, each under the hash of all that it was made from, its maker included.
 
-    Whatever lies there can be thrown away: a rendering that is absent, damaged or cannot be kept is made anew.
+    Whatever lies there can be thrown away: what is absent, damaged or cannot be kept is made anew.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,22 +34,22 @@ class Album:
         self._used: set[str] = set()
         self._full = False
 
-    def take(self, spec: str) -> str | None:
-        """Give the rendering of a specification as it was kept, None where it was not or is no longer whole."""
-        name = _name(spec)
+    def take(self, key: str) -> str | None:
+        """Give what was kept under a key, None where nothing was or where it is no longer whole."""
+        name = _name(key)
         self._used.add(name)
         try:
-            digest, _, drawn = read_text(self.folder / name, name, most=_MOST_BYTES, expected=_EXPECTED).partition("\n")
+            digest, _, made = read_text(self.folder / name, name, most=_MOST_BYTES, expected=_EXPECTED).partition("\n")
         except InputError:
             return None
-        return drawn if digest == _digest(drawn) else None
+        return made if digest == _digest(made) else None
 
-    def put(self, spec: str, drawn: str) -> None:
-        """Keep a rendering; where the folder takes none, all is rendered anew the next time."""
+    def put(self, key: str, made: str) -> None:
+        """Keep a text; where the folder takes none, all is made anew the next time."""
         if self._full:
             return
         try:
-            write_atomic(self.folder / _name(spec), f"{_digest(drawn)}\n{drawn}".encode(), lasting=False)
+            write_atomic(self.folder / _name(key), f"{_digest(made)}\n{made}".encode(), lasting=False)
         except HostError:
             self._full = True
 
@@ -70,7 +70,7 @@ _OPEN: ContextVar[Album | None] = ContextVar("album", default=None)
 
 @contextmanager
 def kept_in(album: Album | None) -> Iterator[None]:
-    """Take charts from an album, and put new ones there, until the block ends; the bytes are the same without one."""
+    """Take what was made before from an album, and put there what is new, until the block ends; no byte hangs on it."""
     token = _OPEN.set(album)
     try:
         yield
@@ -82,13 +82,43 @@ def kept_in(album: Album | None) -> Iterator[None]:
 
 def svg_of(spec: str) -> str:
     """Render a Vega-Lite specification with data by name, or give what came of it the last time."""
+    return _kept(f"vl-convert {_RENDERER}\n{spec}", lambda: _rendered(spec))
+
+
+def written(key: str, write: Callable[[], str]) -> str:
+    """Write a part of a page that hangs on nothing but what `key` names, or give what came of it the last time.
+
+    The sources of this package belong to the key: what another version of them wrote is written anew.
+    """
+    return _kept(f"{_sources()}\n{key}", write)
+
+
+def layout_once(lay_out: Callable[[int], str]) -> Callable[[int], str]:
+    """Lay a kind of chart out once for each number of rows: building and checking a specification is slow."""
+
+    @functools.cache
+    def laid_out(rows: int) -> str:
+        return written(f"{lay_out.__module__}.{lay_out.__qualname__} {rows} altair {version('altair')}", lambda: lay_out(rows))
+
+    return laid_out
+
+
+def _kept(key: str, make: Callable[[], str]) -> str:
     album = _OPEN.get()
-    drawn = album.take(spec) if album is not None else None
-    if drawn is None:
-        drawn = _rendered(spec)
+    found = album.take(key) if album is not None else None
+    if found is None:
+        found = make()
         if album is not None:
-            album.put(spec, drawn)
-    return drawn
+            album.put(key, found)
+    return found
+
+
+@functools.cache
+def _sources() -> str:
+    """Hash the program itself."""
+    package = Path(__file__).parents[1]
+    files = sorted(package.rglob("*.py"))
+    return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files)).hexdigest()
 
 
 def _rendered(spec: str) -> str:
@@ -108,10 +138,9 @@ def _compiled(layout: str) -> str:
     return json.dumps(vl_convert.vegalite_to_vega(layout))
 
 
-def _name(spec: str) -> str:
-    """Name the renderer too: another release may draw another picture."""
-    return hashlib.sha256(f"vl-convert {_RENDERER}\n{spec}".encode()).hexdigest()
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _digest(drawn: str) -> str:
-    return hashlib.sha256(drawn.encode()).hexdigest()
+def _digest(made: str) -> str:
+    return hashlib.sha256(made.encode()).hexdigest()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Sequence
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.drawing import INK, SECOND, Chart, Mark, laid_out, rendered, row_frame, shortened
 from gen.markdown import visible
 from gen.planners.plan import Span
@@ -39,7 +39,7 @@ def bars(title: str, rows: Sequence[tuple[str, Span]]) -> Chart:
     return Chart(svg=rendered(json.dumps(spec, sort_keys=True), title), alternative=f"{title}. {alternative}.")
 
 
-@functools.cache
+@layout_once
 def _bars_layout(rows: int) -> str:
     """Lay out so many bars without data, each with its label above it and a line from its lowest to its highest value."""
     axis, y, x_scale = row_frame(rows)

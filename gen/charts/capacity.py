@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.axes import linear
 from gen.charts.drawing import INK, QUIET, Chart, Mark, rendered, shortened
 from gen.charts.plane import across, colour, dash, filled, filling, plane, role, shape, upward
@@ -63,7 +63,7 @@ def capacity(
     return Chart(svg=svg, alternative=f"{title}. The pool is {pool.said()}, a token takes {per_token.said()}. {said}.")
 
 
-@functools.cache
+@layout_once
 def _layout(keys: int) -> str:
     lines, pool, meets = (alt.Chart(alt.NamedData(name=name)) for name in ("lines", "pool", "meets"))
     x, y = across(), upward()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.axes import linear, marked
 from gen.charts.drawing import (
     INK,
@@ -81,7 +81,7 @@ def drafts(rows: Sequence[Draft]) -> Chart:
     return Chart(svg=rendered(json.dumps(spec, sort_keys=True), _TITLE), alternative=f"{_TITLE}. {said}.")
 
 
-@functools.cache
+@layout_once
 def _layout(rows: int) -> str:
     axis, y, scale = row_frame(rows)
     needed, brought = alt.Chart(alt.NamedData(name="needed")), alt.Chart(alt.NamedData(name="brought"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.axes import Axis, either
 from gen.charts.drawing import INK, Chart, Mark, rendered, shortened
 from gen.charts.plane import across, colour, dash, filled, plane, role, shape, upward
@@ -43,7 +43,7 @@ def ecdf(title: str, unit: str, series: Mapping[str, Sequence[float]]) -> Chart:
     return Chart(svg=svg, alternative=f"{title} of each request. {said}.")
 
 
-@functools.cache
+@layout_once
 def _layout(keys: int) -> str:
     curve, marks = alt.Chart(alt.NamedData(name="steps")), alt.Chart(alt.NamedData(name="marks"))
     x, y = across(), upward()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.axes import logarithmic, marked
 from gen.charts.drawing import (
     INK,
@@ -98,7 +98,7 @@ def forest(rows: Sequence[Row]) -> Chart | None:
     )
 
 
-@functools.cache
+@layout_once
 def _layout(rows: int) -> str:
     axis, y, scale = row_frame(rows)
     row = alt.Chart(alt.NamedData(name="rows"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.axes import logarithmic, steps
 from gen.charts.drawing import INK, Chart, Mark, rendered, shortened
 from gen.charts.plane import across, colour, dash, filled, filling, plane, role, shape, upward
@@ -48,7 +48,7 @@ def roofline(
     return Chart(svg=rendered(spec, title), alternative=f"{title}. {said}.")
 
 
-@functools.cache
+@layout_once
 def _layout(keys: int) -> str:
     lines, points = alt.Chart(alt.NamedData(name="lines")), alt.Chart(alt.NamedData(name="points"))
     x, y = across(), upward()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping, Sequence
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.drawing import FIRST, INK, SECOND, Chart, Mark, laid_out, rendered, row_frame, shortened
 from gen.markdown import visible
 from gen.spread import multiple, quantity, spread
@@ -42,7 +42,7 @@ def strips(title: str, unit: str, series: Mapping[str, Sequence[float]], per: Pe
     return Chart(svg=rendered(json.dumps(spec, sort_keys=True), title), alternative=f"{title}. {alternative}.")
 
 
-@functools.cache
+@layout_once
 def _strips_layout(rows: int) -> str:
     """Lay out a chart of so many series without data: building and checking a specification is slow."""
     axis, y, x_scale = row_frame(rows)

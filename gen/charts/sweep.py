@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.axes import linear, steps
 from gen.charts.drawing import INK, Chart, Mark, rendered, shortened
 from gen.charts.plane import across, colour, dash, filled, plane, role, shape, upward
@@ -55,7 +55,7 @@ def sweep(title: str, unit: str, by: str, lines: Mapping[str, Mapping[int, Sprea
     )
 
 
-@functools.cache
+@layout_once
 def _layout(keys: int) -> str:
     points = alt.Chart(alt.NamedData(name="points"))
     x, y = across(), upward()

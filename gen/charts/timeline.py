@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 import altair as alt
 
+from gen.charts.album import layout_once
 from gen.charts.axes import Axis, linear, place
 from gen.charts.drawing import INK, LINE, QUIET, RIGHT, Chart, Mark, rendered, shortened
 from gen.charts.plane import HEIGHT, across, colour, dash, filled, plane, plot_width, role, shape, upward
@@ -148,7 +148,7 @@ def _records(decided: Sequence[Decided], x: Axis) -> list[Mark]:
     return marks
 
 
-@functools.cache
+@layout_once
 def _layout(keys: int) -> str:
     def source(name: str) -> alt.Chart:
         return alt.Chart(alt.NamedData(name=name))

@@ -46,8 +46,8 @@ def write_site(call: Call) -> Outcome:
     from gen.charts.album import FOLDER, Album
     from gen.site import pages
 
-    folder = Path(call.arguments.out)
-    done = write_pages(pages(read_corpus(call.root, texts=True), call.today, Album(call.root / FOLDER)), folder)
+    folder, album = Path(call.arguments.out), Album(call.root / FOLDER)
+    done = write_pages(pages(read_corpus(call.root, texts=True, memory=album), call.today, album), folder)
     return Outcome(shown=(f"{folder}: {done.written} pages written, {done.unchanged} unchanged, {done.removed} removed",))
 
 

@@ -275,6 +275,11 @@ class Atlas:
         return self._by_device.get(spot, ())
 
     @cached_property
+    def proving_runs(self) -> tuple[Run, ...]:
+        """The valid runs that asked a device or an engine for something, newest first."""
+        return tuple(run for run in self.runs if run.capabilities and run.validity.valid)
+
+    @cached_property
     def _asked(self) -> Mapping[str, tuple[Run, Endpoint]]:
         return {name: (run, endpoint) for run in reversed(self.runs) for name, endpoint in run.survey.items()}
 

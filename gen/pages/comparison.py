@@ -12,7 +12,6 @@ from gen.contract import QUANTITIES, ContractMetric
 from gen.contract_runs import command, latencies
 from gen.judgement import Judgement, judge
 from gen.markdown import NOTHING, Markdown, anchor, block, bullets, code, heading, line, link, paragraphs, sentence, span, text
-from gen.pages.atlas import Atlas
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import Spread, quantity, spread
 from gen.tables import Layout, columns, table
@@ -20,6 +19,7 @@ from gen.techniques.wording import listing
 from gen.verdict import Comparison
 from gen.words import Verdict
 from probes.evidence import Metric, Run
+from probes.fleet import Gates
 
 # What forbids or undoes a change stands before what speaks for it.
 _ORDER = (
@@ -38,20 +38,20 @@ _PLAIN = {
 }
 
 
-def contract_part(atlas: Atlas, run: Run) -> Markdown:
+def contract_part(run: Run, gates: Gates, *, drawn: bool) -> Markdown:
     """Show the contract of a run: a comparison of its two sides, or what its one side measured."""
     both = sides_of(run)
     if both is None:
         title = heading(2, text("Measurement contract"), "contract")
-        return paragraphs(title, _pictures(_latencies(run)), _one_side(Side(run=run)))
-    judged = judge(*both, atlas.corpus.fleet.policies.gates, interleaved=True)
+        return paragraphs(title, _pictures(_latencies(run)) if drawn else NOTHING, _one_side(Side(run=run)))
+    judged = judge(*both, gates, interleaved=True)
     return paragraphs(
         heading(2, text("Measurement contract"), "contract"),
         _verdict(run, judged),
         line(text("Under test:"), tested(judged)),
         bullets(_counted(judged)) if run.validity.valid else NOTHING,
         _settled_by(run, judged),
-        _pictures(_ratios(run, judged), _latencies(run)),
+        _pictures(_ratios(run, judged), _latencies(run)) if drawn else NOTHING,
         _table(judged),
         _noise(judged),
         _likeness(judged),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
-from gen import paths
-from gen.benchmarks import BREAK_EVEN
+from gen.benchmarks import BREAK_EVEN, of_run
 from gen.charts import FEWEST_CURVE, MOST_LINES, Chart, ecdf, figure, strips
 from gen.markdown import (
     NOTHING,
@@ -24,7 +24,6 @@ from gen.markdown import (
     text,
 )
 from gen.pages import drafts, sweeps
-from gen.pages.atlas import Atlas
 from gen.pages.comparison import contract_part
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import FEWEST_FOR_P95, percentile, quantity, spread, summary
@@ -32,8 +31,11 @@ from gen.tables import Layout, columns, table
 from gen.techniques.drafting import HEAD, RANDOM_HEAD, TOKENS_PER_STEP
 from gen.verdict import Comparison, Scale, compare
 from probes.evidence import Arm, Direction, Metric, Per, Run, RunKind
+from probes.fleet import Gates
 
 FEWEST_DRAWN = 3
+# The one that a benchmark is about comes first; what more there is stands in the table.
+MOST_DRAWN = 4
 # A table of more rows is no longer read, and makes up most of a page.
 MOST_LISTED = 50
 NOT_DRAWN = "Pictures are drawn of the last run of its kind, and of those that a record in force or a cell of the matrix cites."
@@ -44,8 +46,12 @@ _OF_LOAD = ("ttft_s", "itl_s", "decode_tok_s", "latency_s")
 _ITL = "A request stands with the median of its gaps."
 
 
-def results(atlas: Atlas, run: Run) -> Markdown:
-    """Show all results of a run; nothing for a run that measured none."""
+def results(run: Run, gates: Gates, file: str, *, drawn: bool) -> Markdown:
+    """Show all results of a run; nothing for a run that measured none.
+
+    `file` is where its file lies as seen from the page. What is said hangs on these arguments alone, for it is kept. Only
+    where `drawn` are there pictures: one costs a hundred times what a table does.
+    """
     if not run.metrics:
         return NOTHING
     names = list(dict.fromkeys(metric.name for metric in run.metrics))
@@ -55,19 +61,21 @@ def results(atlas: Atlas, run: Run) -> Markdown:
         [(text(arm.name), text(arm.role), _arm_settings(arm)) for arm in run.arms],
         Layout.CARDS,
     ) if run.arms else NOTHING  # fmt: skip
-    # A picture costs a hundred times what a table does; of what no longer stands the numbers are enough.
-    drawn = _pictures(run, names) if run.id in atlas.current_runs else [span(text(NOT_DRAWN), "note")]
-    charts = block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
+    charts = _charts(run, names) if drawn else span(text(NOT_DRAWN), "note")
     prices, whole = _prices(run), run.kind is RunKind.CONTRACT
     # A head that is never right tells what drafting costs; a verdict on it would be read as one on EAGLE-3.
-    compared = NOTHING if whole or _is_random(run) else _comparison(atlas, run)
-    contract = contract_part(atlas, run) if whole else NOTHING
-    return paragraphs(contract, head, prices, arms, charts, compared, _metrics(run), _samples(atlas, run, names))
+    compared = NOTHING if whole or _is_random(run) else _comparison(run, gates)
+    contract = contract_part(run, gates, drawn=drawn) if whole else NOTHING
+    return paragraphs(contract, head, prices, arms, charts, compared, _metrics(run), _samples(run, names, file))
 
 
-def _pictures(run: Run, names: Sequence[str]) -> list[Markdown]:
+def _charts(run: Run, names: Sequence[str]) -> Markdown:
     swept = sweeps.of_arms(run)
-    return [drafts.of_run(run), *(_swept(swept[name]) if name in swept else _drawn(run, name) for name in names)]
+    ahead = of_run(run)
+    first = sorted(names, key=lambda name: ahead is None or name != ahead.metric)
+    each = (one for name in first if (one := _swept(swept[name]) if name in swept else _drawn(run, name)))
+    drawn = [drafts.of_run(run), *islice(each, MOST_DRAWN)]
+    return block(paragraphs(*drawn), "charts") if any(drawn) else NOTHING
 
 
 def _is_random(run: Run) -> bool:
@@ -107,7 +115,7 @@ def _brought(metric: Metric | None) -> Markdown:
     return text(summary(metric))
 
 
-def _comparison(atlas: Atlas, run: Run) -> Markdown:
+def _comparison(run: Run, gates: Gates) -> Markdown:
     """Hold each candidate arm against the baseline, metric by metric, by the rule of comparison."""
     base = next((arm.name for arm in run.arms if arm.role == "baseline"), None)
     if base is None:
@@ -120,7 +128,7 @@ def _comparison(atlas: Atlas, run: Run) -> Markdown:
         for arm in run.arms
         if arm.role == "candidate"
         for name in names
-        for one in [compare(run.metric(name, base), run.metric(name, arm.name), atlas.corpus.fleet.policies.gates)]
+        for one in [compare(run.metric(name, base), run.metric(name, arm.name), gates)]
     ]
     intro = line(text("Each candidate against"), code(base), text("by the rule of comparison:"))
     head = columns("Metric", "Candidate", "Verdict", "Candidate to baseline", "Why")
@@ -205,7 +213,7 @@ def _p95(metric: Metric) -> Markdown:
     return text(f"p95 {quantity(percentile(metric.samples, 0.95), metric.unit)}")
 
 
-def _samples(atlas: Atlas, run: Run, names: Sequence[str]) -> Markdown:
+def _samples(run: Run, names: Sequence[str], file: str) -> Markdown:
     """Fold every sample of a run under one line, the arms of a metric side by side; long series are in its file."""
     groups = [[one for one in run.metrics if one.name == name and one.samples] for name in names]
     found = [group for group in groups if group]
@@ -217,13 +225,13 @@ def _samples(atlas: Atlas, run: Run, names: Sequence[str]) -> Markdown:
     ) if short else NOTHING  # fmt: skip
     if len(short) == len(found):
         return shown
-    file = link(text("the file of the run"), paths.relative(atlas.run_files[run.id], atlas.run_paths[run.id]))
+    whole = link(text("the file of the run"), file)
     told = (
         line(code(one[0].name), span(text(f"n = {max(len(m.samples) for m in one)}"), "note"))
         for one in found
         if one not in short
     )
-    return paragraphs(shown, line(text("Every sample of longer series is in"), Markdown(f"{file}:"), line(*told, by=", ")))
+    return paragraphs(shown, line(text("Every sample of longer series is in"), Markdown(f"{whole}:"), line(*told, by=", ")))
 
 
 def _sample_list(found: Sequence[Metric]) -> Markdown:

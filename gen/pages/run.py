@@ -9,6 +9,7 @@ from datetime import UTC
 from pydantic import JsonValue
 
 from gen import paths
+from gen.charts.album import written
 from gen.markdown import NOTHING, Markdown, bullets, code, details, fenced, heading, line, link, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table
@@ -26,6 +27,8 @@ from probes.evidence import Host, Run, RunKind, Setting
 INDEX = "runs/index.md"
 # A log or a list of events that is longer is read in the file itself.
 MOST_SHOWN_CHARACTERS = 4000
+# No text that was escaped holds this character.
+_BETWEEN = "\x00"
 
 
 def pages(atlas: Atlas) -> Iterator[Page]:
@@ -127,6 +130,7 @@ def validity(run: Run) -> Markdown:
 
 def _page(atlas: Atlas, run: Run) -> Page:
     here = atlas.run_paths[run.id]
+    measured, native = _own(atlas, run, here)
     local = NOTHING if atlas.scope_of(run) == FLEET else span(text("local"), "badge")
     meta = [
         dated(run.date, atlas.today, atlas.corpus.fleet.policies.freshness.evidence_days),
@@ -136,7 +140,7 @@ def _page(atlas: Atlas, run: Run) -> Page:
     ]
     body = paragraphs(
         Markdown(span(line(*meta, by=" · "), "meta")),
-        results(atlas, run),
+        measured,
         since_before(atlas, run, here),
         _capabilities(run, here),
         _settings(atlas, run, here),
@@ -149,7 +153,7 @@ def _page(atlas: Atlas, run: Run) -> Page:
         _server(run),
         heading(2, text("Measure it again"), "again"),
         fenced(run.tool.command, "sh"),
-        _native(atlas, run, here),
+        native,
     )
     trail = (("Matrix", "index.md"), ("Evidence", INDEX))
     title = f"{run.kind} · {run.subject} · {moment(run.started_at)}"
@@ -207,13 +211,26 @@ def _survey(atlas: Atlas, run: Run, here: str) -> Markdown:
     return paragraphs(heading(2, text("What each address did"), "survey"), table(head, body, Layout.CARDS, "survey"))
 
 
+def _own(atlas: Atlas, run: Run, here: str) -> tuple[Markdown, Markdown]:
+    """Say what a run measured and quoted; of one that was read from a file, whose hash names all that it says, it is kept."""
+    gates, file = atlas.corpus.fleet.policies.gates, paths.relative(atlas.run_files[run.id], here)
+    drawn = run.id in atlas.current_runs
+
+    def write() -> str:
+        return _BETWEEN.join((results(run, gates, file, drawn=drawn), _native(run, file)))
+
+    named = f"run\n{run.content_sha256}\n{gates.model_dump_json()}\n{file}\n{drawn}"
+    measured, native = (written(named, write) if run.id in atlas.corpus.texts else write()).split(_BETWEEN)
+    return Markdown(measured), Markdown(native)
+
+
 def _server(run: Run) -> Markdown:
     if not isinstance(run.server, Host):
         return absent(run.server)
     return text("The same one.") if run.server == run.client else host_entries(run.server)
 
 
-def _native(atlas: Atlas, run: Run, here: str) -> Markdown:
+def _native(run: Run, file: str) -> Markdown:
     """Quote what the tool or the runtime said; what is too long to be read on a page is read in the file."""
     if not run.native:
         return NOTHING
@@ -225,7 +242,7 @@ def _native(atlas: Atlas, run: Run, here: str) -> Markdown:
             parts.append(details(code(name), fenced(_native_text(value)), "data", searched=False))
         else:
             long.append(line(code(name), span(text(f"{size:,} characters"), "note")))
-    rest = link(text("the file of the run"), paths.relative(atlas.run_files[run.id], here))
+    rest = link(text("the file of the run"), file)
     more = line(text("Longer than a page should be, and whole in"), Markdown(f"{rest}:")) if long else NOTHING
     return paragraphs(heading(2, text("In the runtime's own words"), "native"), *parts, more, bullets(long))
 

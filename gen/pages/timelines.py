@@ -21,6 +21,7 @@ from probes.evidence import Run, RunKind, Technique
 FEWEST_RUNS = 3
 # More points than this touch each other on a picture of this width.
 MOST_RUNS = 60
+MOST_DAYS = 12
 _MOST_PICTURES = 4
 _SHOWN = {
     RunKind.CONTRACT: ("aggregate_tok_s", "ttft_s"),
@@ -56,8 +57,10 @@ def of_metric(atlas: Atlas, run: Run, metric: str, here: str, records: Iterable[
     )
     items = [
         line(text(f"{number}:"), dated(one.day, atlas.today), *_moves(atlas, decided[one.day], here))
-        for number, one in enumerate(seen, start=1)
+        for number, one in list(enumerate(seen, start=1))[-MOST_DAYS:]
     ]
+    if len(seen) > MOST_DAYS:
+        items.insert(0, text(f"{len(seen) - MOST_DAYS} earlier days are marked, too."))
     data = details(text("The runs of this picture"), _table(atlas, shown, metric, list(lines), here), "data")
     return figure(chart, text(caption)), paragraphs(bullets(items) if items else NOTHING, data)
 

@@ -36,12 +36,10 @@ def tried(atlas: Atlas, conflict: KnownConflict, here: str) -> Markdown:
 def _trials(atlas: Atlas, conflict: KnownConflict) -> Iterator[tuple[Run, Capability]]:
     """Find the newest trial of each device and release."""
     seen: set[tuple[str, str, str]] = set()
-    for run in atlas.runs:
-        if not run.validity.valid:
-            continue
+    for run in atlas.proving_runs:
+        whom = speaks_for(run)
         for one in run.capabilities:
             meant = any(one.name == trial.name and trial.asked in one.requested for trial in conflict.tried)
-            key = (speaks_for(run), one.name, one.requested)
-            if meant and one.state is not CapabilityState.SKIPPED and key not in seen:
+            if meant and one.state is not CapabilityState.SKIPPED and (key := (whom, one.name, one.requested)) not in seen:
                 seen.add(key)
                 yield run, one

@@ -149,9 +149,9 @@ def _benched(run: Run) -> Iterator[tuple[str, Given]]:
     """Read it off the arms that fill whole blocks from an empty pool: a prefix cache keeps earlier blocks as well."""
     report = run.native.get("report")
     dumps = report.get("dumps") if isinstance(report, dict) else None
-    for metric in run.metrics:
+    for metric in (one for one in run.metrics if one.name == KV_BYTES):
         arm = next((arm for arm in run.arms if arm.name == metric.arm), None)
-        span = of_metric(metric) if metric.name == KV_BYTES else None
+        span = of_metric(metric)
         if arm is None or span is None or arm.settings.get("enable_prefix_caching") is True:
             continue
         dumped = _reported(dumps.get(arm.name)) if isinstance(dumps, dict) else None

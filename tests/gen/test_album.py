@@ -1,8 +1,10 @@
-"""Charts that were rendered before save time and change nothing: no byte, and no build that finds them damaged."""
+"""What was made before saves time and changes nothing: no byte, and no build that finds it damaged."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -11,17 +13,39 @@ import vl_convert
 
 from gen.charts import album, drawing, strips
 from gen.charts.album import MOST_SPARE, Album, kept_in
+from gen.corpus import Corpus, read_corpus
+from gen.pages.feed import document
 from gen.site import pages
+from probes.archive import write_run
 from probes.evidence import Per
-from tests.gen.specimens import corpus
+from tests.gen import ledger
+from tests.gen.specimens import corpus, micro_run
 
 TODAY = date(2026, 11, 30)
 
 
+BODY = """# Keep it
+
+See [the run](evidence/20261128T092000Z-bench-micro-prefix-caching.json),
+[no run](evidence/gone.json) and [the fleet](../fleet.yml).
+
+| a | b |
+|---|---|
+| [how](../docs/contract.md#gates) | x |
+"""
+
+
 @pytest.fixture(autouse=True)
 def nothing_in_memory() -> None:
-    """What this process rendered before must not hide what an album does."""
+    """What this process rendered before must not hide what an album does; layouts are laid out once for all."""
+    drawn(None)
     drawing.rendered.cache_clear()
+
+
+def whole() -> Corpus:
+    """A corpus as it is read from files, with a record that links to some of it."""
+    made = corpus(records=(ledger.record(body=BODY),))
+    return replace(made, texts={run.id: json.dumps(document(run)) for run in made.runs + made.local_runs})
 
 
 def drawn(folder: Path | None, value: float = 0.5) -> str:
@@ -47,12 +71,12 @@ def rendering(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_site_is_the_same_bytes_without_an_album_with_a_new_one_and_with_a_full_one(
     tmp_path: Path, rendering: list[str]
 ) -> None:
-    without = pages(corpus(), TODAY)
+    without = pages(whole(), TODAY)
     first = len(rendering)
     drawing.rendered.cache_clear()
-    new = pages(corpus(), TODAY, Album(tmp_path))
+    new = pages(whole(), TODAY, Album(tmp_path))
     drawing.rendered.cache_clear()
-    full = pages(corpus(), TODAY, Album(tmp_path))
+    full = pages(whole(), TODAY, Album(tmp_path))
     assert without == new == full
     assert first > 0
     assert len(rendering) == 2 * first, "a full album leaves nothing to render"
@@ -88,6 +112,27 @@ def test_another_release_of_the_renderer_renders_anew(
     monkeypatch.setattr(album, "_RENDERER", "99.0")
     drawn(tmp_path)
     assert len(rendering) == 2
+
+
+def test_another_version_of_the_program_writes_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(words: str) -> str:
+        with kept_in(Album(tmp_path)):
+            return album.written("a part", lambda: words)
+
+    assert (said("first"), said("second")) == ("first", "first")
+    monkeypatch.setattr(album, "_sources", lambda: "other sources")
+    assert (said("third"), said("fourth")) == ("third", "third")
+
+
+def test_evidence_that_was_proven_sound_is_read_the_same_and_an_edit_is_still_found(tmp_path: Path) -> None:
+    root = ledger.checkout(tmp_path / "checkout")
+    file = write_run(micro_run(), root / "adr" / "evidence")
+    without = read_corpus(root, texts=True)
+    for _ in range(2):
+        assert read_corpus(root, texts=True, memory=Album(tmp_path / "kept")) == without
+    file.write_text(file.read_text().replace("0.412", "0.112"))
+    edited = read_corpus(root, texts=True, memory=Album(tmp_path / "kept"))
+    assert [problem.place for problem in edited.problems] == [f"adr/evidence/{file.name}: content_sha256"]
 
 
 def spoil_by_cutting(path: Path) -> None:

@@ -82,7 +82,7 @@ def test_the_rest_is_summed_up_with_a_way_to_every_file() -> None:
     assert said[0].endswith("endpoint · a")
     assert said[2:5] == ["Runs 5", "From and to 2026-11-28 to 2026-11-28", "Valid 4"]
     assert "../evidence/a-4.json" in {value for tag, name, value in index.attributes if (tag, name) == ("a", "href")}
-    listed = {entry["id"]: entry["file"] for entry in json.loads(site["evidence/index.json"])}
+    listed = {entry["id"]: entry["file"] for entry in json.loads(site["evidence/index.json"])["runs"]}
     assert set(listed) == {run.id for run in runs}
     assert all(json.loads(site[path])["id"] == name for name, path in listed.items())
     assert {path for path in site if path.startswith("runs/")} == {"runs/index.md", "runs/a-5.md"}

@@ -243,6 +243,7 @@ def test_one_more_record_changes_the_pages_of_its_technique_and_the_lists(site: 
     held = corpus.records[0]
     draft = ledger.record(name="2026-11-30-automatic-prefix-caching-fleet", status=Status.PROPOSED, date=TODAY, body="Text.")
     after = pages(replace(corpus, records=(held, draft)), TODAY)
+    # The day before it leads on to the day of the record.
     assert changed(site, after) == {
         "as-of/2026-07-10.md",
         "as-of/2026-11-30.md",
