@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -65,8 +65,10 @@ class Took:
 
 @dataclass(frozen=True, kw_only=True)
 class Generated:
-    """What a generation gave. `evidence_bytes` are the raw files, `bytes` all the rest."""
+    """What a generation gave, and what it took without the start of Python. `evidence_bytes` are the raw files."""
 
+    wall_s: float
+    cpu_s: float
     pages: int
     runs: int
     bytes: int
@@ -179,7 +181,8 @@ def _shape(runs: int, records: int) -> Shape:
 
 def _generated(root: Path, today: date) -> tuple[Took, Generated]:
     took = _run("-m", "benchmarks.site", "--generate", str(root), today.isoformat(), cwd=ROOT)
-    return took, Generated(**json.loads(took.said))
+    found = Generated(**json.loads(took.said))
+    return replace(took, wall_s=found.wall_s, cpu_s=found.cpu_s), found
 
 
 def _generate(root: Path, today: date) -> int:
@@ -187,11 +190,15 @@ def _generate(root: Path, today: date) -> int:
     from gen.corpus import read_corpus
     from gen.site import pages
 
+    start_s, start_cpu_s = time.perf_counter(), time.process_time()
     album = Album(root / FOLDER)
     found = pages(read_corpus(root, texts=True, memory=album), today, album)
+    wall_s, cpu_s = time.perf_counter() - start_s, time.process_time() - start_cpu_s
     sizes = {path: len(content.encode()) for path, content in found.items()}
     evidence = sum(size for path, size in sizes.items() if path.startswith("evidence/"))
     result = Generated(
+        wall_s=wall_s,
+        cpu_s=cpu_s,
         pages=sum(path.endswith(".md") for path in found),
         runs=sum(path.startswith("runs/") for path in found),
         bytes=sum(sizes.values()) - evidence,
