@@ -100,7 +100,9 @@ def test_one_edited_setting_drifts_from_a_live_llamacpp_and_agrees_when_set_back
     lab.read()
     lab.ask(llama)
     assert lab.drifting() == {}
-    assert "drift" not in read(lab.site()["services/live.md"]).text.replace("Drift", "")
+    page = read(lab.site()["services/live.md"])
+    assert "none: the sources agree wherever two of them tell" in page.text
+    assert not [row for row in page.rows if row[-1].split() == ["Drift", "drift"]]
 
     start.write_text(start.read_text().replace("--parallel 2", "--parallel 4"))
     lab.read()
