@@ -35,7 +35,7 @@ from gen.pages.matrix import Row, brief, moved_target, rows
 from gen.pages.page import Page
 from gen.records import Record, status_on
 from gen.techniques.wording import amount
-from gen.view import FLEET, LOCAL
+from gen.view import FLEET, LOCAL, ServiceView
 from gen.words import State, Status
 
 HERE = "index.md"
@@ -154,10 +154,18 @@ def _drift(atlas: Atlas) -> _Need:
         title = link(text(atlas.corpus.fleet.services[name].title), place)
         items.append(line(title, line(*told, by="; "), by=" · "))
     if not items:
-        return _Need(name="drift", told="no drift")
+        return _Need(
+            name="drift", told="no drift" if any(map(_comparable, atlas.fleet.services)) else "drift not comparable yet"
+        )
     again = " ".join(f"--service {name}" for name in by_service)
     body = paragraphs(_folded(items), fenced(f"nox -s probe -- {again}", "sh"))
     return _Need(name="drift", told=f"{amount(len(items), 'service')} drift{'s' * (len(items) == 1)}", body=body)
+
+
+def _comparable(service: ServiceView) -> bool:
+    """Tell whether any setting is known in two ways: what one source alone says can disagree with nothing."""
+    names = {one.control for one in service.sightings}
+    return any(len({(one.kind, one.in_file) for one in service.claims(name)}) > 1 for name in names)
 
 
 def _due(atlas: Atlas) -> _Need:

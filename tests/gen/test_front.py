@@ -107,7 +107,9 @@ def test_the_first_line_sums_up_and_each_part_leads_to_its_place() -> None:
     shown = front(small_with(ledger.record(), draft()))
     words = summary(shown)
     assert re.match(
-        r"\d of 7 on · 1 decision to review and 7 changes without a draft · no drift · \d+ items? due · checks clean", words
+        r"\d of 7 on · 1 decision to review and 7 changes without a draft · drift not comparable yet · \d+ items? due · checks "
+        "clean",
+        words,
     )
     anchors = {value for _, name, value in shown.attributes if name == "id"}
     assert {"matrix", *NEEDS} <= anchors
@@ -142,7 +144,7 @@ def test_nothing_is_said_in_a_line() -> None:
         for row in assess(corpus, "fleet", JULY)
     )
     shown = front(replace(corpus, records=accepted), JULY)
-    assert summary(shown).startswith("5 of 7 on · no decision to review · no drift")
+    assert summary(shown).startswith("5 of 7 on · no decision to review · drift not comparable yet")
 
 
 # Rows
