@@ -209,7 +209,7 @@ def _generate(root: Path, today: date) -> int:
 
 
 def _build(root: Path, site: Path) -> Took:
-    return _run("-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site), cwd=root)
+    return _run("-m", "mkdocs", "build", "--strict", "--site-dir", str(site), cwd=root)
 
 
 def _run(*words: str, cwd: Path) -> Took:
