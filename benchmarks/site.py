@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.checkout import ROOT, Shape, lay_out
-from gen.charts.album import FOLDER, Album
+from gen.album import FOLDER, Album
 from probes.evidence import RunKind
 
 SHIPPED_S: Final = 20.0

@@ -36,7 +36,7 @@ sys.path.insert(0, str(root))
 for name in [name for name in sys.modules if name.split(".")[0] in {"gen", "probes"}]:
     del sys.modules[name]
 
-from gen.charts.album import FOLDER, Album  # noqa: E402
+from gen.album import FOLDER, Album  # noqa: E402
 from gen.corpus import read_corpus  # noqa: E402
 from gen.days import build_day  # noqa: E402
 from gen.paths import check  # noqa: E402

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from gen import paths
-from gen.charts.album import written
+from gen.album import written
 from gen.markdown import NO_TEXT, Markdown, code, external, fenced, heading, line, link, text
 from gen.tables import Column, Layout, table
 

@@ -42,13 +42,7 @@ def relative(target: str, here: str) -> str:
     path, _, anchor = target.partition("#")
     if path == here and anchor:
         return f"#{anchor}"
-    folder = posixpath.dirname(here)
-    # Pages lie one folder deep at most, and a build writes tens of thousands of links.
-    if folder and "/" not in folder and not path.startswith("."):
-        shown = path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else f"../{path}"
-    else:
-        shown = posixpath.relpath(path, folder or ".")
-    return shown + (f"#{anchor}" if anchor else "")
+    return posixpath.relpath(path, posixpath.dirname(here) or ".") + (f"#{anchor}" if anchor else "")
 
 
 def destination(path: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from gen import paths
-from gen.charts.album import Album, kept_in
+from gen.album import Album, kept_in
 from gen.corpus import Corpus
 from gen.pages import (
     age,

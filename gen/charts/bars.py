@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from gen.charts.album import layout_once
 from gen.charts.drawing import INK, SECOND, Chart, Mark, laid_out, rendered, row_frame, shortened
+from gen.charts.rendering import layout_once
 from gen.markdown import visible
 from gen.planners.plan import Span
 from gen.spread import multiple, quantity

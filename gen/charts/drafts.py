@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from gen.charts.album import layout_once
 from gen.charts.axes import linear, marked
 from gen.charts.drawing import (
     INK,
@@ -23,6 +22,7 @@ from gen.charts.drawing import (
     row_frame,
     shortened,
 )
+from gen.charts.rendering import layout_once
 from gen.markdown import visible
 from gen.spread import Spread, quantity
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from gen.charts.album import svg_of
+from gen.charts.rendering import svg_of
 from gen.markdown import Markdown, visible
 
 # Narrow enough to be read on a phone at its own size; wide screens set charts side by side.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from gen.charts.album import layout_once
 from gen.charts.axes import logarithmic, marked
 from gen.charts.drawing import (
     INK,
@@ -25,6 +24,7 @@ from gen.charts.drawing import (
     row_frame,
     shortened,
 )
+from gen.charts.rendering import layout_once
 from gen.markdown import visible
 from gen.spread import quantity
 from gen.verdict import Comparison, Scale

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import altair as alt
 
-from gen.charts.album import layout_once
 from gen.charts.axes import logarithmic, steps
 from gen.charts.drawing import INK, Chart, Mark, rendered, shortened
 from gen.charts.plane import across, colour, dash, filled, filling, plane, role, shape, upward
+from gen.charts.rendering import layout_once
 from gen.markdown import visible
 from gen.planners.plan import Span
 from gen.spread import Spread, quantity

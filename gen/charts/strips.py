@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from gen.charts.album import layout_once
 from gen.charts.drawing import FIRST, INK, SECOND, Chart, Mark, laid_out, rendered, row_frame, shortened
+from gen.charts.rendering import layout_once
 from gen.markdown import visible
 from gen.spread import multiple, quantity, spread
 from probes.evidence import Per

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from gen.charts.album import layout_once
 from gen.charts.axes import linear, steps
 from gen.charts.drawing import INK, Chart, Mark, rendered, shortened
 from gen.charts.plane import across, colour, dash, filled, plane, role, shape, upward
+from gen.charts.rendering import layout_once
 from gen.markdown import visible
 from gen.spread import Spread, multiple, quantity
 

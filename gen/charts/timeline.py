@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import altair as alt
 
-from gen.charts.album import layout_once
 from gen.charts.axes import Axis, linear, place
 from gen.charts.drawing import INK, LINE, QUIET, RIGHT, Chart, Mark, rendered, shortened
 from gen.charts.plane import HEIGHT, across, colour, dash, filled, plane, plot_width, role, shape, upward
+from gen.charts.rendering import layout_once
 from gen.markdown import visible
 from gen.spread import Spread, multiple, quantity
 

@@ -43,7 +43,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
 def write_site(call: Call) -> Outcome:
     """Write every generated page into a folder."""
     # Brings pandas and Altair along, which no other command needs.
-    from gen.charts.album import FOLDER, Album
+    from gen.album import FOLDER, Album
     from gen.site import pages
 
     folder, album = Path(call.arguments.out), Album(call.root / FOLDER)

@@ -171,7 +171,7 @@ def _table(judged: Judgement) -> Markdown:
             _value(judged.candidate, row, row.candidate, named),
             _ratio(row),
             chip(row.verdict) if valid else span(text("none"), "absent"),
-            _reason(row),
+            reason(row),
         )
         for title, row, named in (*rows, *((code(row.metric), row, ()) for row in judged.further))
     ]
@@ -202,7 +202,8 @@ def _ratio(row: Comparison) -> Markdown:
     return text(f"{said}, gate {gate(row)}") if said else span(text("not compared"), "absent")
 
 
-def _reason(row: Comparison) -> Markdown:
+def reason(row: Comparison) -> Markdown:
+    """Say why a verdict is what it is, and what would settle one that is none."""
     said = why(row)
     return sentence(said) if said else span(text(_PLAIN.get(row.verdict, "nothing more to say")), "note")
 

@@ -22,7 +22,8 @@ INDEX = "evidence/index.json"
 def files(atlas: Atlas) -> Iterator[tuple[str, str]]:
     """Write every raw file of the site as path and content."""
     yield MATRIX, _written(_matrix(atlas).model_dump(mode="json"))
-    yield INDEX, _listed(PublishedEvidence(runs=tuple(_run(atlas, run) for run in atlas.runs)))
+    index = PublishedEvidence(runs=tuple(_run(atlas, run) for run in atlas.runs))
+    yield INDEX, _written(index.model_dump(mode="json"))
     for run in atlas.runs:
         yield atlas.run_files[run.id], atlas.corpus.texts.get(run.id) or _written(document(run))
 
@@ -87,14 +88,6 @@ def _run(atlas: Atlas, run: Run) -> PublishedRun:
 def _address(page: str) -> str:
     """Address a page as the site is built; links inside Markdown name its source."""
     return page.replace(".md", ".html", 1)
-
-
-def _listed(index: PublishedEvidence) -> str:
-    """Write the index with a run a line, so that one more run is one more line."""
-    head = index.model_dump(mode="json", exclude={"runs"})
-    lines = ",\n".join(f"  {json.dumps(run.model_dump(mode='json'), ensure_ascii=False)}" for run in index.runs)
-    runs = f"[\n{lines}\n ]" if lines else "[]"
-    return f'{_written(head).rstrip().removesuffix("}").rstrip()},\n "runs": {runs}\n}}\n'
 
 
 def _written(value: Any) -> str:

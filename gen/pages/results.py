@@ -7,6 +7,7 @@ from itertools import islice
 
 from gen.benchmarks import BREAK_EVEN, of_run
 from gen.charts import FEWEST_CURVE, MOST_LINES, Chart, ecdf, figure, strips
+from gen.comparison_text import gate, ratio
 from gen.markdown import (
     NOTHING,
     Markdown,
@@ -18,18 +19,17 @@ from gen.markdown import (
     line,
     link,
     paragraphs,
-    sentence,
     sifted,
     span,
     text,
 )
 from gen.pages import drafts, sweeps
-from gen.pages.comparison import contract_part
+from gen.pages.comparison import contract_part, reason
 from gen.pages.marks import absent, chip, scalar
 from gen.spread import FEWEST_FOR_P95, percentile, quantity, spread, summary
 from gen.tables import Layout, columns, table
 from gen.techniques.drafting import HEAD, RANDOM_HEAD, TOKENS_PER_STEP
-from gen.verdict import Comparison, Scale, compare
+from gen.verdict import Comparison, compare
 from probes.evidence import Arm, Direction, Metric, Per, Run, RunKind
 from probes.fleet import Gates
 
@@ -124,7 +124,7 @@ def _comparison(run: Run, gates: Gates) -> Markdown:
     # What only candidates have, such as the tokens that a draft brings, has nothing to be held against.
     names = list(dict.fromkeys(m.name for m in run.metrics if m.arm == base and m.per is not Per.REQUEST))
     body = [
-        (code(name), text(arm.name), chip(one.verdict), _ratio(one), _reason(one))
+        (code(name), text(arm.name), chip(one.verdict), _ratio(one), reason(one))
         for arm in run.arms
         if arm.role == "candidate"
         for name in names
@@ -136,19 +136,9 @@ def _comparison(run: Run, gates: Gates) -> Markdown:
 
 
 def _ratio(one: Comparison) -> Markdown:
-    if one.low is None or one.high is None or one.baseline is None:
+    if one.baseline is None or not (said := ratio(one)):
         return span(text("not compared"), "absent")
-    sizes = f"n = {one.baseline.n} and {one.candidate.n if one.candidate else 0}"
-    if one.gate.scale is Scale.RELATIVE:
-        return text(f"{one.low:.3g} to {one.high:.3g} times, gate {quantity(one.gate.width, 'share')} ({sizes})")
-    low, high, gate = (quantity(value, one.unit) for value in (one.low, one.high, one.gate.width))
-    return text(f"{low} to {high} apart, gate {gate} ({sizes})")
-
-
-def _reason(one: Comparison) -> Markdown:
-    more = f"about {one.more_runs} more repetitions a side would settle it" if one.more_runs else ""
-    said = "; ".join(part for part in (one.reason, more) if part)
-    return sentence(said) if said else span(text("the whole interval clears the gate or stays inside it"), "note")
+    return text(f"{said}, gate {gate(one)} (n = {one.baseline.n} and {one.candidate.n if one.candidate else 0})")
 
 
 def _arm_settings(arm: Arm) -> Markdown:

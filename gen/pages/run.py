@@ -9,7 +9,7 @@ from datetime import UTC
 from pydantic import JsonValue
 
 from gen import paths
-from gen.charts.album import written
+from gen.album import written
 from gen.markdown import NOTHING, Markdown, bullets, code, details, fenced, heading, line, link, paragraphs, sifted, span, text
 from gen.pages.atlas import Atlas, Spot
 from gen.pages.capabilities import capability_table

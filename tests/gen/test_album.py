@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 import vl_convert
 
-from gen.charts import album, drawing, strips
-from gen.charts.album import MOST_SPARE, Album, kept_in
+from gen import album
+from gen.album import MOST_SPARE, Album, kept_in
+from gen.charts import drawing, strips
+from gen.charts.rendering import svg_of
 from gen.corpus import Corpus, read_corpus
 from gen.pages.feed import document
 from gen.site import pages
@@ -89,14 +91,14 @@ def test_a_layout_that_was_translated_once_gives_the_same_chart_as_the_whole_at_
 
     def seen(spec: str) -> str:
         whole.append(spec)
-        return album.svg_of(spec)
+        return svg_of(spec)
 
     monkeypatch.setattr(drawing, "svg_of", seen)
     drawn(None, 0.9)
     drawn(None, 0.8)
     assert len(whole) == 2
     for spec in whole:
-        assert album.svg_of(spec) == vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+        assert svg_of(spec) == vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
 
 
 def test_other_samples_are_another_chart(tmp_path: Path, rendering: list[str]) -> None:
@@ -109,7 +111,7 @@ def test_another_release_of_the_renderer_renders_anew(
     tmp_path: Path, rendering: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn(tmp_path)
-    monkeypatch.setattr(album, "_RENDERER", "99.0")
+    monkeypatch.setattr("gen.charts.rendering._RENDERER", "99.0")
     drawn(tmp_path)
     assert len(rendering) == 2
 

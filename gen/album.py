@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib.metadata import version
 from pathlib import Path
-
-import vl_convert
 
 from probes.errors import HostError, InputError
 from probes.files import read_text, write_atomic
@@ -20,7 +16,6 @@ FOLDER = Path(".cache/pages")
 MOST_SPARE = 4000
 _MOST_BYTES = 16 * 2**20
 _EXPECTED = "a text that was made before"
-_RENDERER = version("vl-convert-python")
 
 
 class Album:
@@ -80,30 +75,16 @@ def kept_in(album: Album | None) -> Iterator[None]:
         album.tidy()
 
 
-def svg_of(spec: str) -> str:
-    """Render a Vega-Lite specification with data by name, or give what came of it the last time."""
-    return _kept(f"vl-convert {_RENDERER}\n{spec}", lambda: _rendered(spec))
-
-
 def written(key: str, write: Callable[[], str]) -> str:
     """Write a part of a page that hangs on nothing but what `key` names, or give what came of it the last time.
 
     The sources of this package belong to the key: what another version of them wrote is written anew.
     """
-    return _kept(f"{_sources()}\n{key}", write)
+    return kept(f"{_sources()}\n{key}", write)
 
 
-def layout_once(lay_out: Callable[[int], str]) -> Callable[[int], str]:
-    """Lay a kind of chart out once for each number of rows: building and checking a specification is slow."""
-
-    @functools.cache
-    def laid_out(rows: int) -> str:
-        return written(f"{lay_out.__module__}.{lay_out.__qualname__} {rows} altair {version('altair')}", lambda: lay_out(rows))
-
-    return laid_out
-
-
-def _kept(key: str, make: Callable[[], str]) -> str:
+def kept(key: str, make: Callable[[], str]) -> str:
+    """Give what was made from a key before, or make it and keep it."""
     album = _OPEN.get()
     found = album.take(key) if album is not None else None
     if found is None:
@@ -116,26 +97,9 @@ def _kept(key: str, make: Callable[[], str]) -> str:
 @functools.cache
 def _sources() -> str:
     """Hash the program itself."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parent
     files = sorted(package.rglob("*.py"))
     return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files)).hexdigest()
-
-
-def _rendered(spec: str) -> str:
-    layout = json.loads(spec)
-    values = layout.get("datasets", {})
-    layout["datasets"] = dict.fromkeys(values, ())
-    vega = json.loads(_compiled(json.dumps(layout, sort_keys=True)))
-    for data in vega["data"]:
-        if data["name"] in values:
-            data["values"] = values[data["name"]]
-    return str(vl_convert.vega_to_svg(vega, allowed_base_urls=[]))
-
-
-@functools.lru_cache(maxsize=256)
-def _compiled(layout: str) -> str:
-    """Translate a layout without its data into Vega, which takes a third of the time that a chart takes."""
-    return json.dumps(vl_convert.vegalite_to_vega(layout))
 
 
 def _name(key: str) -> str:
