@@ -131,7 +131,7 @@ def _comparison(run: Run, gates: Gates) -> Markdown:
         for one in [compare(run.metric(name, base), run.metric(name, arm.name), gates)]
     ]
     intro = line(text("Each candidate against"), code(base), text("by the rule of comparison:"))
-    head = columns("Metric", "Candidate", "Verdict", "Candidate to baseline", "Why")
+    head = columns("Metric", "Candidate", "Verdict", "Ratio", "Why")
     return paragraphs(intro, table(head, body, Layout.CARDS, "comparison")) if body else NOTHING
 
 
