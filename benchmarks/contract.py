@@ -25,6 +25,7 @@ from gen.judgement import judge_run
 from gen.spread import summary
 from gen.words import Verdict
 from probes.archive import read_run
+from probes.ending import carry_out, leave
 from probes.evidence import Run
 from probes.fleet import Gates
 from tests.engines.llamacpp import llamacpp
@@ -113,4 +114,4 @@ def _lines(run: Run) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(carry_out("benchmarks.contract", main, stopped="stopped"))

@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 from playwright.sync_api import Browser, sync_playwright
 
+from probes.ending import carry_out, leave
 from probes.errors import UsageError
 
 ROOT: Final = Path(__file__).parents[1]
@@ -145,4 +146,4 @@ def _keep(path: Path, data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(carry_out("benchmarks.gallery", main, stopped="stopped"))

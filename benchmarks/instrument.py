@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import peers, verdicts
+from probes.ending import carry_out, leave
 from probes.load.statistics import percentile
 
 ROOT: Final = Path(__file__).parents[1]
@@ -395,4 +396,4 @@ def _children(pid: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(carry_out("benchmarks.instrument", main, stopped="stopped"))

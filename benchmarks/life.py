@@ -23,6 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from probes.ending import carry_out, leave
+
 ROOT: Final = Path(__file__).parents[1]
 CONTROL: Final = "enable_prefix_caching"
 TECHNIQUE: Final = "automatic-prefix-caching"
@@ -218,4 +220,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(carry_out("benchmarks.life", main, stopped="stopped"))

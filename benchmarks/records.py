@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.checkout import CITED, ROOT, Shape, lay_out
+from probes.ending import carry_out, leave
 from probes.evidence import RunKind
 
 GOAL_S: Final = 20.0
@@ -101,4 +102,4 @@ def _held(figures: Figures) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(carry_out("benchmarks.records", main, stopped="stopped"))

@@ -29,6 +29,7 @@ from typing import Final
 
 from benchmarks.checkout import ROOT, Shape, lay_out
 from gen.album import FOLDER, Album
+from probes.ending import carry_out, leave
 from probes.evidence import RunKind
 
 SHIPPED_S: Final = 20.0
@@ -250,4 +251,4 @@ def _held(said: str, value: float, most: float, unit: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(carry_out("benchmarks.site", main, stopped="stopped"))

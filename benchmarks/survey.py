@@ -30,6 +30,7 @@ import psutil
 from benchmarks.survey_servers import BAD, GOOD
 from probes import __version__, strictyaml
 from probes.context import Context
+from probes.ending import carry_out, leave
 from probes.endpoints.probe import Means, Pacing, survey
 from probes.evidence import EndpointState, Run, Tool
 from probes.fleet import Fleet, ProbeLimits
@@ -216,4 +217,4 @@ class _Connections:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(carry_out("benchmarks.survey", main, stopped="stopped"))

@@ -18,6 +18,7 @@ from typing import Final
 from gen.contract import ContractMetric
 from gen.judgement import judge_run
 from gen.words import Verdict
+from probes.ending import carry_out, leave
 from probes.evidence import (
     Arm,
     Direction,
@@ -181,4 +182,4 @@ _HOST: Final = Host(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(carry_out("benchmarks.verdicts", main, stopped="stopped"))
